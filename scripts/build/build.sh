@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Install the prerequisites; build QEMU, the guest image, the guest's modules, and
-# our own programs. Each step is quick when nothing has changed.
+# Install the prerequisites; build QEMU, the project's own programs, the guest's image and
+# its modules, or only the parts that --only names.
 
 . "$(dirname -- "$0")/../lib.sh"
 
@@ -45,7 +45,8 @@ wanted() {
     case " $parts " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
-# The guest has no libc: collect the programs ht-* that are statically linked.
+# The guest has no libc: collect the programs ht-* that are statically linked in the folder
+# guest-bin of the build.
 guest_programs() {
     rm -rf "$HT_BUILD/guest-bin"
     mkdir -p "$HT_BUILD/guest-bin"

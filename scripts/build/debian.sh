@@ -1,13 +1,14 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Sourced after lib.sh: download packages of a Debian suite by private apt lists,
-# so that the system's apt configuration does not change.
+# Sourced after lib.sh: functions that download packages of a Debian suite with apt lists
+# of their own, so that the system's configuration of apt does not change.
 
 ht_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # debian_mirrors WHAT: set ht_mirror to $HYPERTRACE_DEBIAN_MIRROR or, if that is empty,
 # to the Debian mirror of this system's apt. Set ht_mirror_security to the mirror for
-# security updates of this system's apt. Messages name WHAT as that which is fetched.
+# security updates of this system's apt, if it has one. WHAT is for messages: that which is
+# fetched.
 debian_mirrors() {
     have apt-get && have dpkg-source ||
         die "fetching $1 needs Debian's apt and dpkg-dev; on other systems" \
@@ -30,12 +31,12 @@ ht_offline="see that the network and the mirror answer, then run it again"
 # must hold the cache's lock
 ht_apt=
 
-# Architecture of the packages; if empty, this system's. Packages are only
-# downloaded and unpacked, so it may be any.
+# Architecture of the packages; if empty, this system's. It may be another one, because
+# packages are downloaded and unpacked, but not installed.
 ht_arch=
 
-# private_apt SUITE COMMAND...: run a command of apt with the package lists of
-# one suite, which debian_lists has fetched
+# private_apt SUITE COMMAND...: run a command of apt, such as apt-cache show, with the
+# package lists that debian_lists keeps for SUITE
 private_apt() {
     (
         root=${ht_apt:-$HT_CACHE/apt}/$1${ht_arch:+-$ht_arch}
@@ -56,8 +57,8 @@ private_apt() {
     )
 }
 
-# debian_lists SUITE WHAT: fetch a suite's package lists, once in each run of a
-# script; the message names WHAT as that which is fetched
+# debian_lists SUITE WHAT: fetch a suite's package lists, unless this run of the script
+# has fetched them before; WHAT is for messages, as for debian_mirrors
 debian_lists() {
     root=${ht_apt:-$HT_CACHE/apt}/$1${ht_arch:+-$ht_arch}
     [ -f "$root/fresh.$$" ] && return 0
@@ -100,8 +101,8 @@ debian_debs() {
     )
 }
 
-# debian_depends SUITE PACKAGE PATTERN: print the first package that the newest
-# version of PACKAGE depends on and whose name matches PATTERN
+# debian_depends SUITE PACKAGE PATTERN: of the packages on which the newest version of
+# PACKAGE depends, print the first that matches PATTERN of grep, or nothing
 debian_depends() {
     private_apt "$1" apt-cache show --no-all-versions "$2" |
         sed -n 's/^Depends: //p' | tr ',' '\n' |
@@ -110,7 +111,7 @@ debian_depends() {
 
 # debian_kernel SUITE META NEW DEBS PACKAGE...: download the kernel that the package META
 # depends on, and each PACKAGE, to the folder DEBS. Unpack them into the folder NEW, where
-# the kernel is the file vmlinuz.
+# the kernel is then the file vmlinuz, without the kernel's modules.
 debian_kernel() {
     from=$1
     meta=$2

@@ -5,9 +5,9 @@
 # headers for building the modules.  Tests that read a kernel's memory also use
 # Debian's 6.1 cloud kernel.
 #
-# The kernel 6.12 is the one backported to bookworm: its build tools run with
-# Debian 12's libc and with newer ones, and its modules build with gcc 12 or
-# newer. The build tools of trixie's own package need trixie's libc.
+# The kernel 6.12 is the package of bookworm-backports: its build tools run with
+# Debian 12's libc and with newer ones. The build tools of trixie's package need
+# trixie's libc.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"

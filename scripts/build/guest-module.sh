@@ -26,10 +26,10 @@ ht_tree_init
 farm=$HT_TREE/module
 module_farm "$farm"
 
-# CC is given on the command line, to override also the compiler version that
-# the headers name. CONFIG_DEBUG_INFO is off, so that the guest copies and loads
-# a smaller file. With HT_TOP the Kbuild file finds include/ and guest-lib/ in
-# $farm.
+# CC is given on the command line, because only there it overrides the compiler
+# that the Makefile of the headers names. CONFIG_DEBUG_INFO is off, so that the
+# guest copies and loads a smaller file. With HT_TOP the Kbuild file finds
+# include/ and guest-lib/ in $farm.
 logged module "building hypertrace.ko" \
     make -j "$(nproc 2>/dev/null || echo 1)" -C "$HT_KHEADERS" \
     M="$farm/guest-linux" CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" \

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Sourced after debian.sh: Debian's kernels that the Linux modules are built for
-# and tried in, kept in $HT_CACHE/kernels.
+# Sourced after debian.sh: functions that fetch into $HT_CACHE/kernels the headers of
+# Debian's kernels, to build the Linux modules, and images of kernels, to boot them.
 
 # columns: name, Debian suite, package that depends on the headers, and the
 # architecture if it is not amd64
@@ -20,8 +20,8 @@ kernel_names() {
     printf '%s' "$ht_kernels" | sed 's/ .*//'
 }
 
-# Print the name of each kernel 6.1 and 6.12 for amd64 that Debian's archive has now,
-# such as 6.1.0-47-rt-amd64.
+# Print the names of all kernels 6.1 of bookworm and 6.12 of bookworm-backports for amd64
+# that Debian's archive has now, such as 6.1.0-47-rt-amd64.
 kernel_every() {
     # shellcheck disable=SC2034 # read by private_apt
     ht_apt=$HT_CACHE/kernels/apt
@@ -71,8 +71,8 @@ wrap_tools() {
 }
 
 # kernel_headers NAME: fetch the headers of the kernel NAME into the folder
-# kernels/NAME of the cache; kheaders there links to the folder in which modules
-# are built
+# kernels/NAME of the cache, unless they are there. The link kheaders there leads
+# to the folder of the headers in which make is run to build modules.
 kernel_headers() {
     name=$1
     kernel_row "$name"
@@ -117,8 +117,9 @@ kernel_headers() {
 }
 
 # kernel_image NAME: put the kernel NAME into the folder kernels/NAME.image of the cache, as the
-# file "kernel", with a static busybox and with virtio's drivers that are modules. If Debian no
-# longer has the kernel of the fetched headers, fetch its present kernel and headers.
+# file "kernel", with a static busybox and with virtio's drivers that are modules, unless it is
+# there. If Debian no longer has the kernel of the fetched headers, fetch the suite's present
+# headers, and the kernel of these.
 kernel_image() {
     kernel_headers "$1"
     at=$HT_CACHE/kernels/$1.image

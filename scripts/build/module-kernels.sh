@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Build the Linux modules for Debian's kernels. For amd64 these are the oldest that
-# the modules support, the guest's (6.12) and the newest, each normal and PREEMPT_RT.
-# For arm64 they are 6.12 with pages of 4 KiB and the newest with pages of 16 KiB. Also
-# let DKMS build the modules for 6.12 from the installed sources.
+# Build the Linux modules for Debian's kernels. By default, these are for amd64 the oldest
+# that the modules support (6.1), 6.12 and the newest, each normal and PREEMPT_RT, and for
+# arm64 6.12 with pages of 4 KiB and the newest with pages of 16 KiB. By default, also let
+# DKMS build the modules for 6.12.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -36,8 +36,9 @@ done
 ht_paths ""
 ht_tree_init
 
-# build NAME [ARCHITECTURE]: build the modules for the kernel NAME of
-# kernels.sh; return 77 if there is no compiler for it
+# build NAME [ARCHITECTURE]: build the modules for the kernel NAME, with the headers that
+# kernel_headers has fetched; ARCHITECTURE is arm64, or empty for this system's. Return 77
+# if there is no compiler for it.
 build() {
     farm=$HT_TREE/module-$1
     cc=${CC:-gcc}
@@ -59,8 +60,8 @@ build() {
         CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= CONFIG_DEBUG_INFO= modules
 }
 
-# Let dkms build and install the sources that "make dkms-source" puts below a folder
-# of this tree, for the kernel 6.12.
+# Let dkms build and install the modules for the kernel 6.12 below a folder of the build
+# tree, from the sources that "make dkms-source" installs there.
 by_dkms() {
     have dkms || {
         note "dkms is not installed: the build by dkms is skipped"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Build and test packages of the checkout: Debian's from debian/ and, with --rpm, RPM
-# packages from packaging/.
+# Build packages of the checkout: Debian's from debian/ and, with --rpm, RPM packages from
+# packaging/. Other options check or test Debian's packages.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -77,8 +77,8 @@ out=$(CDPATH='' cd -- "$out" && pwd -P)
 version=$(cd "$HT_TOP" && dpkg-parsechangelog -S Version)
 date=$(cd "$HT_TOP" && dpkg-parsechangelog -S Timestamp)
 
-# copy_sources DIR: copy the files that git tracks or would add. Their modes and
-# dates are the same for every checkout.
+# copy_sources DIR: copy the files that git tracks or would add to DIR. The copies get
+# modes and dates that do not depend on the modes and dates in the checkout.
 copy_sources() {
     mkdir -p "$1"
     cd "$HT_TOP"
@@ -120,9 +120,9 @@ build_packages() {
         dpkg-buildpackage --no-sign -sa
 }
 
-# build_rpms DIR: build RPM packages in DIR. Debian has neither the packages
-# nor the macros that the spec file names: so --nodeps skips the check for
-# packages, and --define sets the macros.
+# build_rpms DIR: build RPM packages in DIR, and copy them to $out. On Debian, rpmbuild
+# finds neither the packages nor the macros that the spec file names: so --nodeps skips
+# the check for packages, and --define sets the macros.
 build_rpms() {
     have rpmbuild && have rpmlint || die "rpm and rpmlint are not installed"
     rm -rf "$1"
@@ -131,7 +131,7 @@ build_rpms() {
         "hypertrace-$version"
     spec=$sources/packaging/hypertrace.spec
     # Check the spec file but not the built packages, because the rules for
-    # packages differ from one distribution to the other.
+    # packages differ between distributions.
     step "rpmlint"
     rpmlint --strict --config "$sources/packaging/rpmlint.toml" "$spec" >&2 ||
         die "rpmlint reports errors or warnings"

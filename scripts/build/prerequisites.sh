@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Install what the build needs and this system lacks. On a system without apt, only
-# report what is missing.
+# Install what the build needs and this system lacks. On a system without apt, install
+# nothing, and fail if a program or library that QEMU's build needs is missing.
 
 . "$(dirname -- "$0")/../lib.sh"
 
@@ -25,8 +25,7 @@ ht_tree_init
 needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
  patch xz-utils zstd cpio libglib2.0-dev libfdt-dev zlib1g-dev dpkg-dev
  debian-archive-keyring util-linux ccache libjson-glib-dev libxml2-dev"
-# Optional packages: if one of them is missing, some part is not built or tested, and a
-# message reports that part.
+# Optional packages: without one of them, some part is not built or not tested.
 wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
  libbabeltrace2-dev python3-pytest python3-pytest-xdist python3-pytest-timeout
  python3-bt2 shellcheck gnuplot-nox spin trace-cmd protobuf-compiler
@@ -61,8 +60,8 @@ missing_packages() {
 }
 
 install_packages() {
-    # Update the lists of packages unless that was already done ($updated). If
-    # the update fails, try with the old lists.
+    # Update apt's lists, unless this run of the script has done so before
+    # ($updated). If the update fails, use the old lists.
     [ -n "$updated" ] || $as_root apt-get -q update || :
     # Wait up to 600 s for apt's lock: a machine that has just started may
     # update itself.

@@ -61,9 +61,8 @@ program() {
         $(find "$HT_TOP/guest-lib/ports" -maxdepth 1 -name 'linux-*.c')
 }
 
-# The guest's init. The guest finds the three devices in the order of their
-# slots. virtio's modules depend on each other, so init tries four times to load
-# all of them.
+# The guest's init. virtio's modules depend on each other, so init tries four times
+# to load all of them.
 #
 # shellcheck disable=SC2016
 init='#!/busybox sh
@@ -147,9 +146,9 @@ for name; do
     grep -q '^END$' "$work/text" || die "$name: the guest did not come to its end (see $work/console)"
     ! grep -q '^FAILED$' "$work/text" || die "$name: something failed (see $work/console)"
     pages=$(sed -n 's/^PAGES //p' "$work/text")
-    # ht-tracetest prints how many events it emitted. It ran once on each of the
-    # three devices with the same arguments, so each device must have logged a third
-    # of the sum.
+    # ht-tracetest prints how many events it emitted. The guest ran the same three
+    # commands of ht-tracetest on each of its three devices, so each device must have
+    # logged a third of the sum.
     emitted=$(sed -n 's/^emitted //p' "$work/text" |
               awk '{ n += $1 } END { print n / 3 }')
     for channel in hypercall shm virtio; do

@@ -93,9 +93,9 @@ HT_TOTALS=$results/totals
 export HT_SCRATCH HT_TOTALS PYTHONDONTWRITEBYTECODE=1
 
 # in_memory COMMAND...: run COMMAND with its temporary files in a tmpfs, because
-# a slow disk makes tests miss their deadlines. If less than 8 GiB of memory are free, or
-# if this user may not mount, run COMMAND with files on the disk. The tmpfs ends with
-# COMMAND: to examine the files afterwards, run pytest without this script.
+# a slow disk makes tests miss their deadlines. If less than 8 GiB of memory are available,
+# or if this user may not unshare the mounts, run COMMAND with files on the disk. The tmpfs
+# ends with COMMAND: to examine the files afterwards, run pytest without this script.
 in_memory() {
     available=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
     trap : INT                  # on Ctrl-C, wait until the command ends
@@ -128,11 +128,11 @@ cd "$HT_TOP"
 if [ $# -eq 0 ]; then
     echo 0 0 0 >"$HT_TOTALS"
 else
-    # Run one more test at a time than there are processors, because a guest
-    # waits for its host half of the time.
+    # Run one more test at a time than there are processors, because a test with
+    # a guest does not use its processor all the time.
     ! "$HT_PYTHON" -c 'import xdist' 2>/dev/null ||
         set -- -n "$(($(nproc) + 1))" --dist loadgroup "$@"
-    # A test that does not end fails after this time, in seconds, so that the other tests
+    # With pytest-timeout, a test fails after this time, in seconds, and the other tests
     # still give their results.
     limit=1200
     [ -z "${HT_LONG-}${HT_SOAK_MINUTES-}" ] || limit=14400

@@ -15,7 +15,7 @@ def maybe(rand, *words, chance=0.5):
 
 
 def obj(**fields):
-    """A JSON argument"""
+    """JSON text of an option's value, with "-" for each "_" in the names of members"""
     return json.dumps({k.replace("_", "-"): v for k, v in fields.items()},
                       separators=(",", ":"))
 
@@ -30,7 +30,7 @@ def mac(rand):
 
 
 def kernel(rand, *more):
-    """Options of a direct boot"""
+    """Options of a direct boot of a kernel, with random parameters and those in more"""
     words = rand.sample([
         "console=ttyS0", "root=/dev/vda1", "root=UUID=0a3407de rw", "quiet",
         "panic=-1", "net.ifnames=0", "earlyprintk=serial", "nokaslr",
@@ -135,7 +135,7 @@ def memory(rand, size):
 
 
 def libvirt(rand):
-    """A domain as a management layer starts it"""
+    """A virtual machine as libvirt starts it"""
     q35 = rand.random() < 0.7
     size = rand.choice([512, 1024, 2048, 4096])
     backend, words = memory(rand, size)

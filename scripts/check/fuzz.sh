@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Fuzz the host's code that parses the guest's bytes.
+# Fuzz the host's code that parses bytes of guests, of files and of other programs, and
+# whole devices in QEMU. Measure which lines of this code the corpus covers.
 
 . "$(dirname -- "$0")/../lib.sh"
 
-# Files of host-lib and include whose lines count in the coverage of the core.
-# The coverage of the files in "backends" (output to files) and in "tool" (the
-# command hypertrace) is counted separately.
+# Files that form three sums of the coverage: "core" and "backends" (output to files)
+# of host-lib and include, and "tool" of the command hypertrace
 core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
  engine/consumer-state.c engine/dead-streams.c engine/run.c
  ftrace/ftrace-class.c ftrace/ftrace-copy.c ftrace/ftrace-cpu.c
@@ -243,7 +243,7 @@ measure_coverage() {
         for dir in "$found/$target" "$HT_TOP/tests/fuzz/corpus/$target"; do
             [ ! -d "$dir" ] || set -- "$@" "$dir"
         done
-        # Ignore a crash of a target here: the fuzz run has reported it.
+        # Ignore a crash of a target here: a fuzz run reports crashes.
         LLVM_PROFILE_FILE=$logs/profile/$target.raw \
             "$build/tests/fuzz/cover-$target" -runs=0 "$@" \
             >"$logs/profile/$target.log" 2>&1 || :

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Test the Linux modules in other kernels. Two kernels with checkers and one with
-# PREEMPT_RT are built from Debian's linux-source. The oldest and the newest supported
-# kernel are Debian's own, each normal and PREEMPT_RT.
+# Test the Linux modules in kernels that ./run check does not use. Two kernels with
+# checkers and one with PREEMPT_RT are built from Debian's linux-source. Kernel 6.1, the
+# oldest that is supported, and Debian's newest are Debian's own, each normal and PREEMPT_RT.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -12,8 +12,8 @@ source_suite=bookworm-backports # the suite of the guest's own kernel
 built="lockdep kcsan rt"
 debians="6.1 6.1-rt newest newest-rt"
 
-# The tests that run by default: those that load the modules, so that the
-# checkers of the guest's kernel check the modules
+# The tests that run by default. They load the modules, so that a kernel with
+# checkers checks the modules.
 tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
  test_linux_functions.py test_linux_churn.py test_enable.py test_trace.py
  test_hotplug.py"
@@ -129,8 +129,8 @@ build_module() {
         kernel_make "$1" M="$farm/guest-linux" KCFLAGS=-Werror modules
 }
 
-# make_initrd NAME: make an initrd from the guest's initrd and the modules that the
-# kernel NAME needs for its devices
+# make_initrd NAME: make an initrd from the guest's initrd and the modules of the kernel
+# NAME that are drivers of virtio
 make_initrd() {
     root=$HT_TREE/initrd-$1.root
     rm -rf "$root"

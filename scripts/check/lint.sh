@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Check the style of the sources: QEMU's checkpatch, shellcheck, and the project's own
-# rules.
+# Check the sources with QEMU's checkpatch and shellcheck, and by the project's own rules.
+# Check that Python files parse.
 
 . "$(dirname -- "$0")/../lib.sh"
 
@@ -48,11 +48,11 @@ have git && git rev-parse --git-dir >/dev/null 2>&1 ||
 
 step "checkpatch"
 "$HT_TOP/qemu/fetch.sh"
-# Ignore findings that do not apply. The guest library has the MIT license, and each
-# port is for one architecture on purpose. Programs outside QEMU have neither its
-# utilities nor its accessors of device registers. The macros of event.h expand to
-# declarations. guest-linux is left out: QEMU's checkpatch refuses tabs, and Linux's
-# checkpatch is not in the kernel's header packages.
+# Ignore findings that do not apply. The guest library has the MIT license, and has code
+# for single architectures on purpose. Programs outside QEMU have neither its utilities
+# nor its accessors of device registers. The macros of event.h expand to declarations.
+# guest-linux is left out: QEMU's checkpatch refuses tabs, and Linux's checkpatch is not
+# in the kernel's header packages.
 files hw backends host-lib include guest-lib tools tests | grep '\.[ch]$' |
     tr '\n' '\0' |
     xargs -0 -r -n 20 perl "$HT_CACHE/qemu-source/scripts/checkpatch.pl" \
@@ -86,9 +86,9 @@ for name in sys.argv[1:]:
     complain "does not parse" python
 
 step "the project's rules"
-# No file may name a package host: scripts take mirrors from the user's system,
-# and paths from the environment. debian/copyright is left out, because it must
-# name its format by an address.
+# No file may name a package host, because scripts take mirrors from the user's system.
+# debian/copyright is left out, because it must name its format by an address. No file
+# may name a path of one machine, because scripts take paths from the environment.
 files . | grep -v -e '^LICENSES/' -e '^debian/copyright$' | tr '\n' '\0' | xargs -0 -r grep -nIE \
     '(https?|ftp)://[a-z0-9.-]*(debian|ubuntu|pypi|pythonhosted)|[a-z]\.(debian|ubuntu)\.[a-z]' |
     complain "names a package host" hosts

@@ -28,8 +28,8 @@ with_chroot autopkgtest --output-dir "$results" --apt-upgrade --no-built-binarie
     "$@" "$packages"/*.deb "$packages"/*.dsc -- chroot "$chroot" \
     >"$HT_TREE/log/autopkgtest.log" 2>&1 </dev/null || status=$?
 [ ! -f "$results/summary" ] || cat "$results/summary" >&2
-# autopkgtest's status 2 means that tests were skipped, such as virtme-ng
-# without its package, and that all others passed.
+# autopkgtest's status 2 means that no test failed and that at least one was skipped,
+# such as virtme-ng if its package cannot be installed.
 [ "$status" -eq 0 ] || [ "$status" -eq 2 ] ||
     die "tests of the packages failed (log: $HT_TREE/log/autopkgtest.log)"
 

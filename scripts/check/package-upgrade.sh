@@ -29,8 +29,8 @@ apt install busybox-static cpio linux-image-cloud-amd64 procps qemu-system-x86
 # shellcheck source=debian/tests/guest.sh
 . "$3/guest.sh"
 
-# all_files: list all files except those of apt and dpkg, logs, caches and
-# temporary files
+# all_files: list all files and folders of the root file system except those of apt and
+# dpkg, logs, caches, temporary files, and the folders of other file systems
 all_files() {
     find / -xdev '(' -path /proc -o -path /sys -o -path /dev -o -path /tmp \
         -o -path /run -o -path /var/cache -o -path /var/lib/apt \
@@ -63,8 +63,8 @@ sums() {
         xargs -d '\n' sha256sum
 }
 
-# boot_once: boot a guest as a program does that starts virtual machines by the
-# link to hypertrace; wait for the end of QEMU and of the recorder
+# boot_once: boot a guest with the program qemu-system-x86_64 in PATH, which is then a link
+# to hypertrace; wait for the end of QEMU and of the recorder
 boot_once() {
     rm -rf root
     echo 'echo "the guest is up" >/dev/kmsg' | guest_root
@@ -75,7 +75,7 @@ boot_once() {
 }
 
 # autopkgtest has installed the packages: purge them. Then install them as the
-# documentation says, and answer the three questions of the tutorial.
+# documentation says, and run debian/tests/record.
 purge
 apt install "$new"/*.deb
 sh "$3/record"

@@ -4,16 +4,17 @@
 
 A machine that starts alone must start with hypertrace record, and be the same
 machine except for the changes in CHANGES. Command lines come from a folder of
-files with one shell-quoted line each, from a generator of rare syntax in random
-combinations (--generate), and from one of usual lines (--styles). Parts that this
-host lacks (host devices, descriptors, KVM) are removed first.
+files with one shell-quoted line each (--corpus), from a generator of rare syntax in
+random combinations (--generate), and from one of usual lines (--styles). Parts that
+need something of a host (devices, descriptors, KVM) are removed or replaced first.
 
     scripts/check/qemu-command-lines.py --hypertrace PROGRAM
         [--corpus DIR] [--generate N] [--styles N] [--seed N] [--jobs N]
         [--only NAME]... [QEMU...]
 
-Each QEMU is a program; the default is the one in PATH. No guest runs: each
-machine is created, inspected and ended.
+Each QEMU is a program, by default qemu-system-x86_64 in PATH; lines for arm64 use the
+program with aarch64 in place of x86_64 in its name. No guest runs: each machine is
+created, inspected and ended.
 """
 
 import argparse
@@ -41,7 +42,7 @@ from pathlib import Path
 from command_styles import styles
 
 DEADLINE = 300              # seconds for one start on a busy machine
-ATTEMPTS = 40               # options that may be removed from a line
+ATTEMPTS = 40               # starts of a line alone; each failed start removes an option
 NAMES = {"qemu-system-x86_64": "x86_64", "qemu-kvm": "x86_64",
          "kvm": "x86_64", "qemu-system-aarch64": "aarch64"}
 
@@ -68,7 +69,8 @@ CHANGES = [
 
 
 def fake_kernels(tmp):
-    """Create kernel images that QEMU accepts as kernels, but that cannot run."""
+    """Create kernel images that QEMU accepts as kernels, but that cannot run, an initrd,
+    and a cache for hypertrace record."""
     x86 = bytearray(8192)
     x86[0x1f1] = 4
     x86[0x1fe:0x200] = b"\x55\xaa"
@@ -194,7 +196,7 @@ def smbios_tables(data):
 
 
 def look(qmp, qtest):
-    """{kind: all parts of this kind} of a machine, as QEMU describes them on its
+    """{kind: {name of a part: its content}} of a machine, as QEMU describes it on its
     monitor and by fw_cfg"""
     tree = []
     path = []
@@ -247,8 +249,9 @@ def has_fw_cfg(argv, arch):
 
 
 def start(argv, tmp, arch, before=()):
-    """Start QEMU with its processors stopped, and return the parts of its machine.
-    If QEMU does not start, raise Failed with QEMU's message."""
+    """Start QEMU with its processors stopped, end it, and return the parts of its machine
+    (see look()). If QEMU does not start, raise Failed with QEMU's message; if QEMU does
+    not end within DEADLINE, raise Failed, too."""
     run = Path(tempfile.mkdtemp(dir=tmp))
     command = [*before, *argv, "-qmp", f"unix:{run}/qmp,server=on,wait=off",
                "-qtest", f"unix:{run}/qtest,server=on,wait=off",
@@ -303,7 +306,7 @@ def flatten(opts):
 
 def adapt(argv, tmp, arch):
     """Remove or replace those parts of a command line that need something of the
-    host for which it was written."""
+    host for which it was written. Create the disks of the new command line in tmp."""
     kernel = tmp / ("vmlinuz" if arch == "x86_64" else "Image")
     out = []
     for name, value in options(argv):
@@ -322,7 +325,7 @@ def adapt(argv, tmp, arch):
             name, v, value = "-display", "none", "none"
         if name in ("-serial", "-netdev", "-net", "-nic", "-gdb"):
             # Replace the standard input and output of this script, and tap
-            # interfaces; drop fixed ports.
+            # interfaces; drop forwarded ports.
             v = re.sub(r"^(mon:)?stdio$", "null", v)
             v = re.sub(r"^tap\b.*?(,id=[^,]*)?(,.*)?$", r"user\1", v)
             v = re.sub(r",hostfwd=[^,]*", "", v)

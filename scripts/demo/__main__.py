@@ -31,8 +31,9 @@ PAYLOADS = ("8", "32", "64", "256", "mix")
 EVENTS = 20000
 BATCH = 10
 
-# The paced run emits 1/PACED_SHARE as many events as the burst. They suffice for a 99th
-# percentile, and each channel sustains the rate PACED_RATE, in events per second.
+# The paced run emits 1/PACED_SHARE as many events as the burst, at PACED_RATE events per
+# second, a rate that each channel should sustain. With EVENTS in the burst, these are enough
+# for a 99th percentile.
 PACED_SHARE = 10
 PACED_RATE = 10000
 
@@ -71,7 +72,7 @@ class Demo:
         found = [{"id": c, "channel": c} for c in self.args.channels]
         if accel == "kvm" and "hypercall" in self.args.channels:
             # With KVM, exits are expensive: add a second hypercall device, which has
-            # one exit for BATCH events.
+            # one exit for every BATCH events.
             found.insert(1, {"id": f"hypercall-x{BATCH}", "batch": BATCH,
                              "channel": "hypercall"})
         return found
@@ -121,8 +122,8 @@ class Demo:
             run.trace = traces[n % len(traces)]
 
     def probe(self):
-        """Find out whether KVM can be used here, and if so, whether it emulates ring
-        0."""
+        """Unless the user chose TCG, find out whether KVM can be used here, and if so,
+        whether it emulates ring 0. Raise Failure if the user chose KVM in vain."""
         if self.args.accel == "tcg":
             self.kvm["problem"] = "not asked for"
             return
@@ -251,7 +252,7 @@ def parse_args():
                    help="keep traces and logs in DIR, which must be new")
     p.add_argument("--quiet", action="store_true",
                    help="print no progress lines")
-    # Only the script behind ./run demo passes these options.
+    # These options are for the script ./run only.
     p.add_argument("--qemu-bin", help=argparse.SUPPRESS)
     p.add_argument("--build", help=argparse.SUPPRESS)
     args = p.parse_args()

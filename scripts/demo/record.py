@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo's recorder: LTTng makes a trace of each round, for ht-verify.
+"""The demo's recorder: LTTng makes a trace of each round of a guest, for ht-verify.
 
-Without LTTng, the CTF backend of each device makes one trace of all rounds.
+Without LTTng, this recorder is not used: the CTF backend of each device then makes one
+trace of all rounds.
 """
 
 import json
@@ -14,8 +15,9 @@ from pathlib import Path
 from vm.lttng_session import UNPRIVILEGED, PrivateSession, missing_programs
 from vm.machine import Failure
 
-# Size and number of LTTng's sub-buffers, which each device has for each CPU: they have
-# room for a burst of the default length. LTTng counts events for which there is no room.
+# Size and number of LTTng's sub-buffers, which each device has for each CPU of the host:
+# they have room for a burst of the default length. LTTng discards and counts events for
+# which there is no room.
 SUBBUF_SIZE = "1M"
 SUBBUF_COUNT = 16
 
@@ -23,8 +25,8 @@ SUBBUF_COUNT = 16
 class Lttng:
     """One session per round, in one private daemon.
 
-    Each device has its own LTTng channel, so that LTTng's count of discarded
-    events belongs to one row.
+    Each device has its own LTTng channel, so that LTTng counts discarded events for each
+    device.
     """
 
     backend = "lttng"

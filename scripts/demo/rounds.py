@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The demo's rounds: a workload over each channel in turn, in one guest.
 
-The guest is Linux with ht-bench, or the bare-metal payload, whose "bench" is the
-same program.  The payload measures real exits even where KVM emulates ring 0, so
-that Linux would take hours to boot.
+The guest is Linux with ht-bench, or the bare-metal payload; its function "bench" has the
+same core (tools/ht-bench-core.c).  The payload measures real exits even where KVM emulates
+ring 0.  Linux would take hours to boot there.
 """
 
 import json
@@ -35,9 +35,9 @@ TIMEOUT = 180
 class Run:
     """The results of one workload over one device.
 
-    bench: the JSON of ht-bench in the guest
-    before, after: the device's statistics
-    trace: the trace's object in the JSON of ht-verify; None: not recorded
+    bench: the JSON of ht-bench, or of the payload's "bench", in the guest
+    before, after: the device's statistics before and after the run
+    trace: the trace's object in the JSON of ht-verify; None until the trace is read
     """
 
     def __init__(self, device, accel, guest, payload, phase, bench, before,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The demo's rows: the account of all events, and their costs.
 
-A row adds up a burst and a paced run; see docs/demo.md for its keys.
+A row has the events of a burst and of a paced run together, the costs of the burst, and
+the delivery latency of each of them; docs/demo.md has its keys.
 """
 
 from demo.rounds import BURST, PACED
@@ -147,8 +148,9 @@ def micro(ns):
 
 
 def uncertainty(row):
-    """The error of the device's dates in ns: the bound that the device states or, if it
-    is larger, the time by which an event was recorded before its own date"""
+    """Error of the device's dates in ns; None: the device states no bound. It is the bound
+    that the device states or, if that is smaller, the longest time by which an event of
+    the paced run was recorded before its own date."""
     bound, least = row["latency_bound_ns"], row["latency_min_ns"]
     return bound if bound is None or least is None else max(bound, -least)
 

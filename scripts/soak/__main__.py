@@ -2,9 +2,9 @@
 """Emit on all channels for a long time, and account for each event.
 
 tests/guest/soak.c emits on six devices, two of each channel: one with the null
-backend, and one whose events are recorded, read back by ht-verify, and deleted.  Again
-and again the VM is stopped, and the guest's counts of events are compared with the
-devices' counters.
+backend, and one with the ctf backend.  ht-verify, if it was built, reads the recorded
+events back before they are deleted.  Again and again the VM is stopped, and the guest's
+counts of events are compared with the devices' counters.
 """
 
 import argparse
@@ -22,20 +22,22 @@ from vm.machine import Failure
 from vm.payload import Payload, kvm_problem
 
 CHANNELS = ("hypercall", "shm", "virtio")
-# Number of streams of a device. A hypercall device has few, because each stream that is
-# recorded has a spool of 1 MiB.
+# {channel: number of streams of a device}
 STREAMS = {"hypercall": 2, "shm": 4, "virtio": 4}
-RING = 128 << 10        # bytes of a stream, for any packet size
+RING = 128 << 10        # bytes of a stream's ring, for any packet size
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
-# The mean number of events of a round is a twentieth of the soak's goal (--events), but at
-# least 1000 and at most this number
+# {accelerator: maximum of the mean number of events of a round}. This mean is a twentieth
+# of the soak's goal (--events), but at least 1000. Rounds that end by the guest's own reset
+# have a tenth of it.
 ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}
-INSTANCES_MAX = 400     # maximum for a recorded device: each instance is a file
+# number of ended stream instances of a recorded device above which life() runs only its last
+# round; each instance is a file
+INSTANCES_MAX = 400
 # Growth of QEMU's memory in KiB up to which no leak is reported: QEMU touches the rings
-# and spools of new devices gradually. Runs shorter than SHORT_MINUTES have the larger
+# and buffers of new devices gradually. Runs shorter than SHORT_MINUTES have the larger
 # tolerance, because their warm-up is short.
 TOLERANCE_KB, SHORT_TOLERANCE_KB, SHORT_MINUTES = 8192, 24576, 2
-WARM_UP = 0.25          # part of the run that growth() ignores
+WARM_UP = 0.25          # part of the run, from its beginning, that growth() ignores
 
 
 class Rss:
@@ -151,8 +153,8 @@ class Soak(Payload):
         self.accounts[n] = self.new_accounts(name)
 
     def unplugged(self, name):
-        """After a device was unplugged, add its account to the sums, and compare its
-        recording."""
+        """Wait until a device has been unplugged; then add its account to the sums, and
+        compare and delete its recording."""
         n = self.names.index(name)
         self.qmp.wait_event("DEVICE_DELETED", 30, device=name)
         self.qmp.command("object-del", id=f"{name}-backend")
@@ -189,8 +191,8 @@ class Soak(Payload):
 
     @property
     def died(self):
-        """Number of events and discards of which the host cannot know, because a
-        reset came before the guest had reported them"""
+        """Number of events and discards of virtio guests of which the host cannot know,
+        because a reset came before the guest had reported them"""
         return self.past_died + sum(i.died for a in self.accounts
                                     for i in a.ended.values())
 
@@ -208,7 +210,7 @@ class Soak(Payload):
 
     def read_book(self):
         """Stop the VM at a time when the guest's struct book is consistent; return
-        the book. The VM stays stopped."""
+        the book. The VM stays stopped. Raise Failure after 200 stops in vain."""
         for tries in range(200):
             self.qmp.command("stop")
             book = self.book()
@@ -282,7 +284,8 @@ class Soak(Payload):
         self.resets += 1
 
     def reset(self, change):
-        """Reset a stopped VM, and replace the devices whose names are in change."""
+        """Reset a stopped VM, compare the accounts, and replace the devices with the names
+        in change. Then let the VM run, and wait until the guest has booted."""
         self.system_reset()
         deadline = time.monotonic() + 30
         while any(s["open"] for name in self.names
@@ -303,10 +306,12 @@ class Soak(Payload):
         self.booted()
 
     def round(self, events, end):
-        """Run a round, with checkpoints at random times, and leave the VM stopped.
+        """Run a round, with up to 3 checkpoints at random times and one at its end, and
+        leave the VM stopped.
 
-        If end is "cut", do not wait for the end of the round: the caller resets the
-        guest.
+        events: number of events after which the guest ends the round
+        end: how the round ends: see soak.c. "cut": do not wait for the end of the round,
+            because the caller resets the guest
         """
         rng = self.rng
         self.console.send(f"round seed={rng.getrandbits(48)} events={events} "

@@ -15,7 +15,7 @@ EVENT_HEADER, EVENT_HEADER_EXT, ID_EXTENDED = 4, 13, 255
 # {id: payload size in bytes} of the classes: soak.c registers its classes in this order
 # on each device
 PAYLOADS = {1: 8, 2: 32, 3: 64, 4: 256}
-CONTENT_OFFSET = 56             # offset in struct ht_packet
+CONTENT_OFFSET = 56             # of the member content in struct ht_packet
 # The last JSON object of a line: if a reset has cut a row short, the first row of the
 # next boot is on the same line.
 ROW = r'.*(\{"(?:function|error)": .*\})\n'
@@ -32,8 +32,9 @@ class Instance:
     """An instance of a stream according to its producer.
 
     sent: number of committed events of which the host can know
-    died: number of events and discards that the guest had not reported to the host
-        when it was reset
+    lost: number of events that the guest discarded
+    died: number of events that a virtio guest has not submitted to the host; if a reset has
+        ended the instance, with the discards that the guest had not reported
     host: the host's counters of the instance after its end, if they are known
     """
     device: int
@@ -161,9 +162,9 @@ class Accounts:
     def _compare(self, i, host, final):
         """Compare an instance's figures with the host's counters.
 
-        final: the instance has ended. Then the host must know all discards, unless the
-        producer of a virtio stream has not closed the stream. Before the end, the host
-        may know of fewer.
+        final: the instance has ended. Then the host must know of all discards, except
+        that it may know of fewer if the stream is of virtio and its producer has not closed
+        it. Before the end, the host may know of fewer.
         """
         what = f"stream {i.stream}, instance {i.instance}"
         got = host["events"] + host["dropped"]
@@ -190,10 +191,10 @@ class Accounts:
             self.untold[i.instance] = i
 
     def check(self, stats, still_open):
-        """Compare the host's counters of a device with the guest's, while the VM is
+        """Compare the host's counters of this device with the guest's, while the VM is
         stopped.
 
-        still_open: instances that are open in the guest
+        still_open: instances of this device that are open in the guest
         """
         by_instance = {s["instance"]: s for s in stats["streams"]}
         expected = 0

@@ -2,9 +2,9 @@
 """Test hypertrace watch with many ends, resets and panics of machines within some
 minutes: after each, hypertrace watch must report a recording.
 
-One watch follows synthetic machines (tests/unit/tool/watch-guest.c) and stock guests
-under TCG; its recordings are on a small file system.  docs/reliability.md lists the
-faults that this program causes at random.
+The watch follows synthetic machines (tests/unit/tool/watch-guest.c) and stock guests
+under TCG; its recordings are on a small file system.  docs/reliability.md ("A simulated
+month") lists the faults that this program causes at random.
 """
 
 import argparse
@@ -32,7 +32,7 @@ EMULATION = ["-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
 WORDS = " trace_event=sched:sched_switch,sched:sched_process_exec"
 USER = "root"
 SIZE_MIB = 1
-DEADLINE = 120              # for a recording, on a busy machine
+DEADLINE = 120              # seconds for a recording, on a busy machine
 BOOT_DEADLINE = 400
 MIB = 1 << 20
 
@@ -63,7 +63,8 @@ def size_on_disk(path):
 
 
 class Failure(Exception):
-    """hypertrace watch did not do in time what it must do"""
+    """hypertrace watch did not do in time what it must do, or its recordings take more
+    than their limit"""
 
 
 def wait_for(condition, what, seconds=DEADLINE):
@@ -75,8 +76,8 @@ def wait_for(condition, what, seconds=DEADLINE):
 
 
 class Guest:
-    """A virtual machine of the soak. soak.deaths counts its deaths by kind of
-    machine and cause."""
+    """A virtual machine of the soak. soak.deaths counts the ends, resets and panics of all
+    machines by kind of machine and cause."""
     number = 0
 
     def __init__(self, soak):
@@ -228,8 +229,8 @@ class Soak:
                  BOOT_DEADLINE)
 
     def a_guest(self):
-        """Choose a booted machine that is followed. Stock and synthetic machines are
-        equally likely."""
+        """Choose a booted machine at random, and wait until hypertrace watch follows it. If
+        stock and synthetic machines have booted, both kinds are equally likely."""
         ready = [g for g in self.guests if g.boots()]
         kind = self.rand.choice(sorted({g.kind for g in ready}))
         guest = self.rand.choice([g for g in ready if g.kind == kind])
@@ -249,8 +250,8 @@ class Soak:
         self.rand.choice(guest.actions)(guest)
 
     def fill_disk(self):
-        """Kill a machine while the file system is full: its recorder must remove older
-        recordings of the same machine to make room for the new one."""
+        """Kill a machine while only 256 KiB of the file system are free: a recording must
+        be made even so. A recorder without room removes older recordings of its machine."""
         guest = self.a_guest()
         big = self.disk / "big"
         st = os.statvfs(self.disk)
