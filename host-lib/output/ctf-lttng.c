@@ -4,7 +4,7 @@
  * LTTng's kernel tracer uses
  *
  * Viewers for traces of lttng-modules expect the names that lttng-modules uses.
- * Most of these are the kernel's names; the tables below have the others.
+ * Most of these are the kernel's names; the tables below have exceptions.
  */
 #include "hypertrace/base.h"
 #include "ctf-lttng.h"

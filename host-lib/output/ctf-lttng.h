@@ -13,7 +13,7 @@
  * @name: name of the class: the kernel's name of the event, and ".vN" after it
  *        if the event has several classes
  *
- * Returns: the name, for g_free()
+ * Returns: the name, for g_free(); the kernel's if ctf-lttng.c has no other
  */
 char *ht_ctf_lttng_event(const char *name);
 

@@ -126,7 +126,7 @@ void ht_device_ref(HypertraceDevice *dev);
 /* Undo ht_device_ref().  Context: BQL */
 void ht_device_unref(HypertraceDevice *dev);
 /**
- * ht_device_describe: write page 0 and the directory into the stream RAM
+ * ht_device_describe: write the caps and the directory into the stream RAM
  * @dev: the device; its caps and classes are complete
  *
  * The guest may overwrite both.  Only `hypertrace recover` reads them, after

@@ -2,10 +2,10 @@
 /*
  * hypertrace: handle requests for the QMP event HYPERTRACE_DRAINED
  *
- * The event is sent once the backends have taken all runs that were posted
- * before the request, or the device is unplugged.  While requests are pending,
- * the sinks' threads call ht_drain_progress() when a backend has taken a run
- * from its queue.  No thread waits.
+ * The event is sent when the device's backends have taken all runs that were
+ * posted before the request, or when the device is unplugged.  While requests
+ * are pending, the sinks' threads call ht_drain_progress() when a backend has
+ * taken a run from its queue.  No thread waits.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
