@@ -32,7 +32,7 @@ static u8 __percpu *hte_scratch;
 /*
  * Protects hte_ready, hte_patterns and the members of struct hte_event that
  * events.h names.  The module notifier takes the mutex, so a holder must not
- * wait for the host.
+ * wait for the host: a module that is being loaded would wait, too.
  */
 static DEFINE_MUTEX(hte_mutex);
 static bool hte_ready;

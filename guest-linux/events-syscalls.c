@@ -73,8 +73,9 @@ struct hte_texts {
 };
 
 /*
- * Copy the texts of a call.  A text that is not in memory stays empty, since
- * the probe must not sleep for a page fault.
+ * Copy the texts of a call from user memory.  If a page of a text is not
+ * present, the text stays empty, since the probe must not sleep for a page
+ * fault.
  *
  * Return: the size of all texts in bytes.
  */

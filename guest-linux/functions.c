@@ -508,8 +508,10 @@ static void fn_attach(bool entry, bool calls)
 }
 
 /*
- * Attach the handler of entries, or of calls, if fn_now selects functions for
- * it and the host wants one of its classes; else detach it.
+ * Attach the handler of entries if fn_now selects entries and the host wants
+ * function_entry; else detach it.  Attach the handler of calls if fn_now
+ * selects calls and the host wants at least one of the three classes; else
+ * detach it.
  *
  * Context: fn_mutex held
  */
@@ -528,7 +530,12 @@ static struct fn_set *fn_next(void)
 	return &fn_sets[fn_now == &fn_sets[0]];
 }
 
-/* Use the set that fn_next() returns from now on.  Context: fn_mutex held */
+/*
+ * Take the set that fn_next() returns into use: detach the handlers, copy the
+ * limits, and attach the handlers that the new set needs.
+ *
+ * Context: fn_mutex held
+ */
 static void fn_use_next(void)
 {
 	struct fn_set *next = fn_next();

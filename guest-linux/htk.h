@@ -157,10 +157,10 @@ struct htk_claim {
  * @map_sem: held for reading by page faults and for writing to revoke mappings;
  *           while it is held, an open stream stays open and @gone does not
  *           change.  Nests inside @control
- * @gone: the device was removed or is suspended, or the driver is not attached
- *        to a host of a memory-only device.  If such a host ends, @gone stays
- *        false until another host is found.  Written with @control and @map_sem
- *        held once programs can open the device
+ * @gone: the device was removed or is suspended, or it is memory-only and the
+ *        driver is not attached to a host.  If the host of such a device ends,
+ *        @gone stays false until another host is found.  Written with @control
+ *        and @map_sem held once programs can open the device
  * @generation: identifies the present state of the device; changes when the
  *              device comes back after a suspend, or with another host
  * @claims: the owner of each stream; written with @control and @map_sem held,

@@ -143,7 +143,7 @@ static void htk_memory_sync(struct htk *h)
 /*
  * Poll for changes of enable bytes and settings, for which there is no
  * interrupt.  Read them also when a host's beat has resumed, because an attempt
- * to read them during the pause has failed.
+ * to read them during the pause would have failed.
  */
 static void htk_memory_changes(struct htk *h, bool beats)
 {

@@ -150,7 +150,8 @@ static bool htk_origin_limited(const struct htk *h,
  * possible CPU is reserved for the kernel, but not more than
  * htk_origin_kernel_streams(), and never all streams of the device.  All users
  * other than root together may have as many streams as are not reserved.  Each
- * of these users may have half of that number, but at least one stream.
+ * of these users may have at most half of that number, or one stream if half is
+ * less than one.
  *
  * Context: h->control held
  */
@@ -264,8 +265,9 @@ static unsigned int htk_class_parts(const struct ht_msg_class *m)
 
 /*
  * Check whether a user other than root may add classes that take @more parts,
- * see htk_class_parts().  The classes of one such user may take an eighth of
- * the maximum number of classes, and those of all such users together one half.
+ * see htk_class_parts().  The classes of one such user may take at most an
+ * eighth of the maximum number of classes, and those of all such users together
+ * at most one half.
  *
  * Context: h->control held
  */

@@ -50,7 +50,7 @@ static void htk_pci_read_caps(struct htk *h, struct ht_caps *caps)
 	htk_regs_read(h, 0, caps, sizeof(*caps));
 }
 
-/* Check magic, version, and that the BARs have room for all that caps names */
+/* Check the capabilities: magic, version, doorbells and sizes of the BARs */
 static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
 {
 	const struct ht_caps *caps = &h->core.caps;

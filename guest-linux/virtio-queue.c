@@ -8,9 +8,10 @@
  * returned.
  *
  * The control page may be mapped into user space, so its content cannot be
- * trusted.  The driver uses a word that it has checked, and does not read the
- * word again.  It computes addresses from the low bits of positions and limits
- * lengths to one packet, so a program can only damage its own stream.
+ * trusted.  After the driver has checked a value, it uses this value and does
+ * not read the word again.  It computes addresses from the low bits of
+ * positions and limits lengths to one packet, so a program can only damage its
+ * own stream.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>

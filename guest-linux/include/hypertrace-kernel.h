@@ -13,8 +13,8 @@
  * Events go to the first device, or to the device that hypertrace.ko's
  * parameter kernel_device names.  While there is no such device, all classes
  * are off, and the functions here can still be called, so instrumented code
- * need not know whether it is traced.  While the device is suspended, classes
- * that are on stay on, and events are counted as discarded.
+ * need not know whether it is traced.  A suspended device still counts as a
+ * device: classes that are on stay on, and events are counted as discarded.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H

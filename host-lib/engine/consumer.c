@@ -329,7 +329,7 @@ static uint64_t oldest(const HtConsumer *c, struct ht_ring_control *ring,
                        uint64_t head)
 {
     uint64_t opening = read64(&ring->guest.opening);
-    /* If head is at the end of packet n, packet n + 1 has not begun. */
+    /* A head at the end of packet n does not show that packet n + 1 began. */
     uint64_t newest = MAX(packet_of(c, head - MIN(head, 1)), opening);
 
     return newest >= c->cfg.packets ? newest - c->cfg.packets + 1 : 0;
@@ -343,7 +343,7 @@ static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
                       uint64_t *head)
 {
     const uint64_t size = c->cfg.packet_size;
-    /* Pairs with the producer's store-release of head after each event. */
+    /* Pairs with the producer's store-releases of head. */
     uint64_t h = ht_le64(ht_atomic_load_acquire(&ring->guest.head));
 
     if (h < c->cursor || h > UINT64_MAX / 2 ||
