@@ -103,8 +103,9 @@ static bool is_refused(const HtSink *sink, uint32_t id)
 /* Classes ------------------------------------------------------------------ */
 
 /*
- * Report a refused class, at most once in HT_DISPATCH_REPORT_NS, because the
- * guest chooses the number of classes.  Context: the session's lock is held
+ * Report a class that a sink refuses, at most once in HT_DISPATCH_REPORT_NS for
+ * each sink, because the guest chooses the number of classes.  Context: the
+ * session's lock is held
  */
 static void report_refused(HtSink *sink, const HtClass *c, const char *why)
 {

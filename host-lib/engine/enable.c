@@ -21,8 +21,8 @@ void ht_enable_destroy(HtEnable *e)
 }
 
 /*
- * Decide whether a class is on.  If the decision changes, write the class's
- * byte and return true
+ * Decide whether a class is on.  If the decision changes, or a new class is on,
+ * write the class's enable byte and return true
  */
 static bool decide(HtEnable *e, uint32_t id)
 {
@@ -87,7 +87,7 @@ bool ht_enable_decide(HtEnable *e)
     return changed;
 }
 
-/* Test whether any class is off only because no sink wants it */
+/* Test whether any class is off although the patterns select it */
 static bool any_off(const HtEnable *e)
 {
     uint32_t id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace: write and read the directory that a host keeps in stream memory
- * for its successor
+ * for its successor, a host that continues the streams
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -27,7 +27,7 @@ typedef struct Head {
     /* number of the newest clock, from 1; 0: there is no clock */
     uint64_t clocks;
     HtTimeSegment clock[2];     /* clock number n is clock[n % 2] */
-    uint64_t wall_offset;       /* CLOCK_REALTIME minus CLOCK_MONOTONIC in ns */
+    uint64_t wall_offset;       /* ht_wall_offset() at ht_directory_clear() */
     Stream streams[HT_STREAMS_MAX];
 } Head;
 
@@ -77,8 +77,8 @@ void ht_directory_clear(HtDirectory *d, uint64_t discarded)
     d->clocks = 0;
     memset(&d->clock, 0, sizeof(d->clock));
     /*
-     * The streams first: if this host is killed meanwhile, the next one must
-     * not continue a stream without its classes.
+     * Remove the streams before the classes: if this host is killed in between,
+     * its successor must not continue a stream without the stream's classes.
      */
     for (i = 0; i < HT_STREAMS_MAX; i++) {
         publish(&head(d)->streams[i].instance, 0);

@@ -708,7 +708,7 @@ HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error)
     return m;
 }
 
-/* Execute or skip one exchange; returns false if the guest has sent none */
+/* Execute or skip one request; return false if there is no new request */
 static bool serve_mailbox(HtMemory *m)
 {
     /* Pairs with the guest's store-release of go after the request. */
@@ -740,7 +740,8 @@ static bool serve_mailbox(HtMemory *m)
 }
 
 /*
- * Consume from one stream after the other, up to HT_MEMORY_POLL_BYTES in all.
+ * Consume from one stream after the other, until HT_MEMORY_POLL_BYTES were
+ * consumed.
  * Returns: true if so much was consumed that the next poll should follow at
  * once
  */

@@ -48,8 +48,8 @@ struct HtQueueStream {
      */
     uint64_t carried;
     /*
-     * this queue has discarded events since the stream's last run with events
-     * that it did not discard
+     * this queue has discarded events of the stream since it last accepted
+     * events of the stream
      */
     bool gap;
     /* host time of the stream's last run, in ns */

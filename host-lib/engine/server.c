@@ -29,7 +29,7 @@ struct HtServer {
     int64_t logged_ns;
 };
 
-/* HtControlOps.error.  Context: messages locked */
+/* HtControlOps.error.  Context: HtServer.messages is held */
 static void G_GNUC_PRINTF(2, 0) guest_error(void *opaque, const char *fmt,
                                             va_list ap)
 {

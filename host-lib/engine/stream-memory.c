@@ -10,9 +10,9 @@
  * device is removed.  If the guest then continues and hands over the same
  * bytes, ht_consumer_feed() skips them.
  *
- * The guest controls this memory.  Its driver protects only the table of
- * addresses from programs; the content of the table and of the memory may be
- * anything.
+ * The guest controls this memory.  Its driver keeps programs from writing the
+ * table of addresses, but not from writing the memory.  The host trusts
+ * neither, because the driver may be hostile, too.
  *
  * Context: BQL
  */
@@ -82,7 +82,10 @@ static bool read_end(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
     return true;
 }
 
-/* Consume [@from, @to) of the packet at @slot.  Context: HtStream.lock held */
+/*
+ * Copy and consume the bytes of the packet at @slot from stream position @from
+ * to before @to.  Context: HtStream.lock held
+ */
 static bool fetch(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
                   uint64_t from, uint64_t to)
 {

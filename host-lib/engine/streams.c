@@ -226,8 +226,8 @@ static size_t read_ring(HtStream *s, size_t most)
     done = ht_consumer_ring(c, s->ring, s->packets, 1);
     if (done && done < most && c->events - events < cfg.piece_events) {
         /*
-         * If the piece is shorter than @most, for example because its packet
-         * has ended, consume up to the rest of @most.
+         * The piece is shorter than @most, for example because its packet has
+         * ended: consume a second piece, up to the rest of @most.
          */
         c->cfg.piece = most - done;
         c->walk.most = cfg.piece_events - (c->events - events);
@@ -439,7 +439,8 @@ static void end_stream(HtStream *s, bool close_ring)
 /*
  * Call HtStreamsConfig.consume until it consumes nothing, but at most once more
  * than a ring has packets.  For a ring, this suffices to consume all events
- * that are in it now.  A producer that goes on to commit cannot prolong it.
+ * that are in it now.  A producer that goes on to commit cannot prolong the
+ * loop.
  *
  * Returns: true if anything was consumed
  */
@@ -789,7 +790,7 @@ enum ht_status ht_streams_open(HtStreams *a, struct ht_msg_open *m,
      */
     ht_atomic_set(&s->want_close, false);
     ht_atomic_set(&s->close_lost, 0);
-    /* The guest may have reused the memory of the previous instance. */
+    /* Forget the memory of the previous instance: the guest may reuse it. */
     s->memory = 0;
     ht_put_le32(&m->stream, s->index);
     ht_put_le64(&m->instance, s->next.instance);

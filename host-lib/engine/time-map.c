@@ -208,7 +208,7 @@ static void redate(HtTimeMap *m)
         uint64_t ns = t->lo + (t->hi - t->lo) / 2;
 
         if (i && ns < m->seg[i - 1].ns) {
-            /* Do not let the date decrease, unless it exceeds its bound. */
+            /* Do not let the date decrease, except to its upper bound. */
             ns = MIN(m->seg[i - 1].ns, t->hi);
         }
         m->seg[i].ns = ns;
@@ -264,7 +264,7 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     now.hi = plus(ns, bound_ns);
     known = now;
     if (m->count && counter < m->seg[m->count - 1].counter) {
-        m->count = 0;                           /* the counter was reset */
+        m->count = 0;                           /* the counter went back */
     }
     if (m->count == 0 || m->restart) {
         m->restart = false;

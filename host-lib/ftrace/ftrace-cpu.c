@@ -202,8 +202,8 @@ static bool follow_order(HtFtCpu *c, uint32_t head)
 /*
  * Test whether the head directly follows the readers' page in time.  A reader
  * that takes the head puts its previous page, which is empty, in the head's
- * place, before the new head.  If the writer moved the head, the page before
- * the new head is the writer's, and not empty.
+ * place, before the new head.  If the writer moved the head instead, the page
+ * before the new head is not empty, or is directly after the writer's page.
  */
 static bool head_follows(const HtFtCpu *c, uint32_t head)
 {
@@ -579,7 +579,7 @@ static bool can_go_on(HtFtCpu *c, const Writer *w)
 
 /*
  * Take everything that was not taken, from the oldest page on, or from the page
- * at which the previous poll interrupted this
+ * at which the previous poll interrupted such a walk
  */
 static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
 {
@@ -681,7 +681,10 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     }
     w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c), 0, true };
     if (w.slot == HT_FT_NO_SLOT) {
-        /* @moved: another boot is initializing the header; else it is bad */
+        /*
+         * With @moved, another boot is initializing the header.  Otherwise the
+         * header is not valid.
+         */
         c->stats.retries += c->moved;
         c->stats.bad += !c->moved;
         c->behind = true;
@@ -701,7 +704,7 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
             return 0;
         }
     }
-    /* Each attempt may read the order of all pages. */
+    /* Each attempt may read the order of all pages: stop in a full poll. */
     for (i = 0; i < TRIES && walk == WALK_AGAIN &&
          (i == 0 || !ht_ft_look_full(look)); i++) {
         walk = c->synced ? advance(c, look, &w) : restart(c, look, &w);
