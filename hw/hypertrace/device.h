@@ -77,7 +77,6 @@ struct HypertraceDevice {
     HtSinks *sinks;
     HtDispatch *dispatch;
 
-    /* control */
     struct ht_caps caps;        /* capabilities, in host byte order */
     uint8_t mailbox[HT_MAILBOX_SIZE];   /* private copy of a control request */
 
