@@ -17,7 +17,7 @@
 #include "device.h"
 
 /*
- * Limits of what the kicks of one iteration of the main loop consume together.
+ * Limits of one iteration of the main loop, shared by all kicks in it.
  * The buffer that reaches a limit is still consumed as a whole.
  */
 #define TURN_BUFFERS 16
