@@ -14,7 +14,8 @@ CHANNELS = ["hypercall", "shm", "virtio"]
 PEERS = ["limit", "pio", "mmio", "virtio-serial", "virtio-serial-queued"]
 RING_KIB = 1024                         # size of a stream's ring, for each size of its packets
 
-# {payload size in bytes: rough cost of an event in ns}, to choose the number of events
+# {payload size in bytes: rough cost in ns of an event without an exit} and {accelerator:
+# rough cost in ns of an exit}, to choose the number of events
 COST = {0: 15, 8: 15, 32: 20, 64: 25, 256: 40, 1024: 120, 4096: 500}
 EXIT_NS = {"kvm": 26000, "tcg": 400}
 

@@ -54,7 +54,7 @@ def lines(series, xlabel, ylabel, xticks=None, logx=False, logy=True,
     """Draw lines with error bars; return the SVG.
 
     series: [(name, [(x, y, lower end of the error bar, upper end)])]
-    xticks: labels of the x values 0, 1, ..., if they are not numbers
+    xticks: labels of the x axis; x is then the index of a label, from 0
     """
     script = _blocks(series)
     script += f"set xlabel {_text(xlabel)}\nset ylabel {_text(ylabel)}\n"

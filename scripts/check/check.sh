@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Build what the tests need, then run all kinds of tests, or the chosen kinds, with pytest.
+# Build what the tests need, then run the tests with pytest: unit, fuzz, qtest and e2e, or
+# the chosen kinds of these.
 
 . "$(dirname -- "$0")/../lib.sh"
 

@@ -123,7 +123,8 @@ class Demo:
 
     def probe(self):
         """Unless the user chose TCG, find out whether KVM can be used here, and if so,
-        whether it emulates ring 0. Raise Failure if the user chose KVM in vain."""
+        whether it emulates ring 0. Raise Failure if the user chose KVM and it is not
+        usable."""
         if self.args.accel == "tcg":
             self.kvm["problem"] = "not asked for"
             return

@@ -210,7 +210,8 @@ class Soak(Payload):
 
     def read_book(self):
         """Stop the VM at a time when the guest's struct book is consistent; return
-        the book. The VM stays stopped. Raise Failure after 200 stops in vain."""
+        the book. The VM stays stopped. Raise Failure if the book is inconsistent at each
+        of 200 stops."""
         for tries in range(200):
             self.qmp.command("stop")
             book = self.book()
@@ -296,8 +297,8 @@ class Soak(Payload):
         if change:
             for name in change:
                 self.qmp.command("device_del", id=name)
-            # A stopped guest cannot confirm the unplug of a device, so complete it by a
-            # reset.
+            # A stopped guest cannot confirm the unplug of a device: a reset completes the
+            # unplug.
             self.system_reset()
             for name in change:
                 self.unplugged(name)
