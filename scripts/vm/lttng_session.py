@@ -8,12 +8,12 @@
 
 The daemon has its own LTTNG_HOME and so is independent of other session daemons.
 LTTng allows root only one daemon per machine, so if root uses this module, the private
-daemon runs as the user nobody.  That daemon also traces a program that root runs with
+daemon runs as an unprivileged user.  That daemon also traces a program that root runs with
 env(), but only if the daemon was started before the program.  In a function that
 private_run() calls, root can run a private daemon as root (own_run).
 
 As a command: lttng_session.py [--event PATTERN]... OUTPUT -- COMMAND...
-records while COMMAND runs, and exits with its status.
+records while COMMAND runs, and exits with its status, or 128 + N after a signal N.
 """
 
 import argparse
@@ -165,7 +165,7 @@ class PrivateSession:
 
     def _take_trace(self):
         """If the daemon wrote the trace to its own folder, move the trace to the output.
-        If the daemon ran as nobody for root, make root the owner of the trace."""
+        If root's daemon ran as another user, make root the owner of the trace."""
         if self._written != self.output:
             os.rmdir(self.output)
             shutil.move(self._written, self.output)

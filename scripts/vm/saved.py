@@ -3,9 +3,9 @@
 
 Starting from a saved state saves the processor time of a boot.  It is possible for
 guests that differ only in their devices, their job and the arguments of hypertrace.ko
-(see suits()).  The state was saved without devices, and before the module was loaded:
-the guest then finds its devices by a scan of the PCI bus, loads the module and runs the
-job.
+(see suits()).  The state was saved without hypertrace devices, and before the module
+was loaded: the guest then finds its devices by a scan of the PCI bus, loads the module
+and runs the job.
 """
 
 import base64

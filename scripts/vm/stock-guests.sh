@@ -213,8 +213,8 @@ cd "$2"
 find . | cpio -o -H newc --quiet'
 
 # make_host NAME WHAT PACKAGES OPTION...: make the disk, the kernel and the initrd of a
-# host that runs guests. PACKAGES, with commas, are installed in it; mmdebstrap gets
-# the options.
+# host that runs guests. The host has the PACKAGES, which commas separate; mmdebstrap
+# gets the options; WHAT says in messages what is made.
 make_host() {
     host=$1
     host_is=$2

@@ -221,8 +221,8 @@ def test_exits_are_those_that_kvm_counts(study):
 
 
 def test_consumers(study):
-    """In a guest, the study measures with a stopped, a paced and a sleeping
-    consumer; natively also with a spinning one."""
+    """Without a guest, the study measures with no consumer, and with a paced, a sleeping and
+    a spinning one; in a guest under KVM, with a stopped, a paced and a sleeping one."""
     _, result, _ = study
     native = {c["series"] for c in cases(result, table="native")}
     assert {"emit", "paced live consumer", "sleeping consumer",

@@ -42,8 +42,8 @@ def environment(tmp_path):
 
 
 def left_behind(tmp_path):
-    """Return the folders and processes that the demo left over; wait up to 10 s until
-    there are none."""
+    """Return the folders and processes that the demo left over, after up to 10 s in which
+    killed processes can end."""
     deadline = time.monotonic() + 10
     while (found := all_left(tmp_path)) and time.monotonic() < deadline:
         time.sleep(0.05)
