@@ -6,8 +6,8 @@
 #include "hypertrace/guest-clock.h"
 
 /*
- * Minimum interval in ns between two readings by the host that no caller has
- * demanded (@now of sample())
+ * Minimum age in ns of the last reading; if it is less, sample() without @now
+ * does not read the counter again
  */
 #define SAMPLE_NS           INT64_C(10000000)
 

@@ -72,9 +72,9 @@ static void set_state(HtStream *s, enum ht_stream_state state)
     ht_atomic_store_release(&s->ring->host.state, ht_le32(state));
     if (state == HT_STREAM_CLOSED) {
         /*
-         * A wake word of 0 makes the producer call notify() at its next commit.
-         * notify() finds the stream closed, and counts the committed event as
-         * discarded.  A commit loads host.wake with relaxed order, after its
+         * A wake word of 0 makes the producer call notify() at the next commit
+         * that loads it.  notify() finds the stream closed, and counts the
+         * committed event as discarded.  A commit loads host.wake with relaxed order, after its
          * store of head.
          */
         ht_atomic_store_release(&s->ring->host.wake, ht_le64(0));
@@ -439,8 +439,8 @@ static void end_stream(HtStream *s, bool close_ring)
 /*
  * Call HtStreamsConfig.consume until it consumes nothing, but at most once more
  * than a ring has packets.  For a ring, this suffices to consume all events
- * that are in it now.  A producer that goes on to commit cannot prolong the
- * loop.
+ * that are in it now, except those that the producer overwrites meanwhile.  A
+ * producer that goes on to commit cannot prolong the loop.
  *
  * Returns: true if anything was consumed
  */
