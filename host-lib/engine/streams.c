@@ -74,8 +74,8 @@ static void set_state(HtStream *s, enum ht_stream_state state)
         /*
          * A wake word of 0 makes the producer call notify() at the next commit
          * that loads it.  notify() finds the stream closed, and counts the
-         * committed event as discarded.  A commit loads host.wake with relaxed order, after its
-         * store of head.
+         * committed event as discarded.  A commit loads host.wake with relaxed
+         * order, after its store of head.
          */
         ht_atomic_store_release(&s->ring->host.wake, ht_le64(0));
     }
