@@ -28,7 +28,7 @@ import threading
 import time
 
 UNPRIVILEGED = 65534        # nobody
-DEADLINE = 120              # seconds
+DEADLINE = 120              # limit of each wait, in seconds
 
 
 class SessionError(Exception):

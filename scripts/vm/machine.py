@@ -34,7 +34,7 @@ TOP = Path(__file__).resolve().parents[2]
 # slower than others
 PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # least RAM of a guest in MiB
-QMP_TIMEOUT = 120 * PATIENCE    # seconds
+QMP_TIMEOUT = 120 * PATIENCE    # limit of the wait for a reply, in seconds
 BACKENDS = ("ctf", "log", "lttng", "null")
 # Signals that end a QEMU which crashes
 CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)

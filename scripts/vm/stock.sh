@@ -67,9 +67,9 @@ trap 'rm -rf "$run"' EXIT
 trap 'exit 130' INT TERM
 recording=${kept:-$run/recording}
 
-# If the user chose no accelerator, use TCG without cmpxchg16b, which QEMU 7.2
-# emulates wrongly, and with one thread, because several threads disturb a
-# kernel that patches its code.
+# If the arguments have neither -accel nor -enable-kvm, use TCG without
+# cmpxchg16b, which QEMU 7.2 sometimes emulates wrongly, and with one thread,
+# because several threads disturb a kernel that patches its code.
 case " $* " in
 *" -accel "*|*" -enable-kvm "*) ;;
 *) set -- -accel tcg,thread=single -cpu qemu64,-cx16 "$@" ;;

@@ -184,8 +184,8 @@ def recorded(trace):
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_lttng_switches(channel, session, tmp_path):
     """`lttng enable-event` and `disable-event` switch an event of a program and events of the
-    kernel. The device's property `events`, which `hypertrace enable` and `disable` set, overrides
-    LTTng's choice."""
+    kernel. An event is on only if the device's property `events`, which `hypertrace enable` and
+    `disable` set, has it, too."""
     s = session(events=())
     control = Control(tmp_path)
     with VM(devices=[{"channel": channel, "backend": "lttng",
