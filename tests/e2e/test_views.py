@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Record a stock guest's boot. The output of `hypertrace report`, `log` and `export` must agree
-with the guest's own texts, trace-cmd, libkshark, babeltrace2 and protoc, and the output of boot,
-top, flame, latency and last with that of `report`."""
+"""Record a stock guest's boot. `hypertrace report` and `log` must agree with the guest's own
+texts. The exported files, read by trace-cmd, libkshark, babeltrace2, protoc and speedscope, and
+the output of boot, top, flame, latency and last must agree with the rest of the recording."""
 
 import base64
 import collections
@@ -54,7 +54,8 @@ def run(*args):
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory):
-    """The recording's folder, and the lines of dmesg and of the trace that the guest has printed"""
+    """The recording's folder, and what the job in the guest wrote: the lines of dmesg and of the
+    file `trace`"""
     if not shutil.which(QEMU):
         pytest.skip(f"the system has no {QEMU}")
     tmp = tmp_path_factory.mktemp("views")
@@ -83,8 +84,8 @@ def guest(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(guest):
-    """A pair: all events of the recording, and the events of the segment of its
-    clock that has the most"""
+    """A pair: all events of the recording, and the events of the largest segment, which is the
+    segment of the guest's clock with the most events"""
     out = [json.loads(line) for line in
            run("report", "--json", guest[0]).splitlines()]
     sizes = collections.Counter(e["segment"] for e in out)
@@ -93,8 +94,8 @@ def report(guest):
 
 
 def by_cpu(lines):
-    """{cpu: lines} from lines of (cpu, ...).  Events of two CPUs with equal
-    times have no defined order, so each CPU is compared alone."""
+    """{cpu: [(...)]} from lines (cpu, ...).  Each CPU is compared alone, because events of two
+    CPUs with equal times have no defined order."""
     out = collections.defaultdict(list)
     for line in lines:
         out[line[0]].append(line[1:])
@@ -117,9 +118,10 @@ def alike(text):
 
 
 def test_guests_own_trace(guest, report):
-    """`hypertrace report` equals the guest's own `trace` file, line by line, except
+    """`hypertrace report` equals the guest's own `trace` file, line by line for each CPU, except
     that the file has microseconds instead of nanoseconds, sizes of symbols, and hashed
-    pointers. Names of threads, and further lines of an event's text, are not compared."""
+    pointers. Names of threads, the column of flags, and all lines of an event's text but the
+    first are not compared."""
     line = re.compile(r" *.*-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{6}): (\w+): ?"
                       r"(.*)$")
     theirs = []
@@ -137,10 +139,10 @@ def test_guests_own_trace(guest, report):
 
 
 def test_log(guest):
-    """From the ring's first event on, `hypertrace log` equals dmesg, in order.
-    There are two exceptions.  The log has the parts of a continued line as
-    separate lines.  It lacks lines that a processor printed before its ring
-    existed."""
+    """From the log's first line to the job's last message, `hypertrace log` has the lines of
+    dmesg, in order. Times and white space are not compared. There are two exceptions.  The log
+    has the parts of a continued line as separate lines.  It may lack some known lines, which a
+    processor printed before its ring existed."""
     def squeeze(lines):
         return "".join("".join(lines).split())
 
@@ -159,10 +161,10 @@ def test_log(guest):
 
 
 def test_trace_cmd(guest, report, tmp_path):
-    """`hypertrace report` equals trace-cmd report, line by line, for the events of the clock's
-    largest segment. trace-cmd runs without its plugins, which format some events differently.
-    Names of threads are not compared, because trace-cmd shows only the last name of a thread;
-    further lines of an event's text are not compared, either."""
+    """`hypertrace report` equals `trace-cmd report` of the exported file, line by line for each
+    CPU, for the events of the clock's largest segment. trace-cmd runs without its plugins, which
+    format some events differently. Names of threads are not compared, because trace-cmd shows
+    only the last name of a thread. Of an event's text only the first line is compared."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     dat = tmp_path / "trace.dat"
@@ -203,7 +205,7 @@ int main(int argc, char **argv)
 
 def test_kernelshark(guest, report, tmp_path):
     """From the exported file libkshark loads as many events as `hypertrace report` shows of the
-    clock's largest segment; skipped without libkshark's headers."""
+    clock's largest segment. Skipped without the headers of libkshark or json-c."""
     # do not use pkg-config: libkshark's .pc file names libraries that only its
     # own build needs
     include = "/usr/include/kernelshark"
@@ -238,8 +240,8 @@ def test_perfetto(guest, report, tmp_path):
         "prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm")))
         for cpu, e in events for s in e.get("sched_switch", []))
     compare(switches(report), theirs)
-    # the export knows the process of each thread: all were created in this
-    # boot
+    # The export knows the process of each thread, because the recording has the creation of all
+    # threads.
     attributes = {a["key"][0]: a for p in packets
                   for t in p.get("trace_attributes", [])
                   for a in t["attribute"]}
@@ -283,14 +285,14 @@ def test_boot(guest, report, tmp_path):
 def test_top(guest, report):
     top = json.loads(run("top", "--json", guest[0]))
     assert top["events"] == len(report[0]) and top["gaps"] == 0
-    # each CPU's time belongs to a task, except that before its first switch
+    # A CPU's time before its first switch is in unknown_ns, the rest in the time of a task.
     total = sum(t["cpu_ns"] for t in top["tasks"]) + top["unknown_ns"]
     assert total == top["cpu_ns"]
     assert top["unknown_ns"] < top["cpu_ns"] / 100
 
 
-# JavaScript: do what a user does in the picture, and print its state after
-# each action
+# JavaScript that test_flame_in_a_browser() adds to the picture: do what a user does, and store
+# the picture's state after each action, as JSON, in a new element "facts"
 USER = """
 const frames = [...document.querySelectorAll('g.f')], of = g => g.dataset;
 const wide = g => +g.querySelector('rect').getAttribute('width');
@@ -334,8 +336,8 @@ def test_flame_in_a_browser(guest, tmp_path):
         re.search(r'<text id="facts">(.*?)</text>', shown)[1]))
     assert facts["frames"] == text.count('<g class="f"') > 50
     assert facts["at_first"] == facts["again"] == facts["frames"]
-    # the file has widths with three decimals; the page's script replaces them
-    # by exact ones
+    # The file has widths with three decimals. When it zooms, the picture's own script sets
+    # exact widths.
     assert facts["wide"] == 1180 > facts["before"]
     assert facts["after"] == pytest.approx(facts["before"], abs=0.001)
     assert 1 < facts["zoomed"] == facts["expected"] < facts["frames"]
@@ -345,7 +347,8 @@ def test_flame_in_a_browser(guest, tmp_path):
 
 
 def speedscope():
-    """Path of the web page of speedscope, a viewer; npm downloads it once"""
+    """Path of the web page of speedscope, a viewer. If it is not in HT_CACHE, npm downloads it
+    there."""
     at = Path(os.environ["HT_CACHE"]) / "speedscope"
     page = at / "package/dist/release/index.html"
     if not page.exists():
@@ -364,7 +367,7 @@ def speedscope():
 
 
 def times(profile, names):
-    """{name of a frame: [its total time, its self time]}"""
+    """{name of a frame: [its total time, its self time]}, in the unit of the weights"""
     out = collections.defaultdict(lambda: [0, 0])
     for stack, weight in zip(profile["samples"], profile["weights"]):
         for name in {names[frame] for frame in stack}:
@@ -375,8 +378,8 @@ def times(profile, names):
 
 
 def test_speedscope(guest, tmp_path):
-    """speedscope reads the exported file, and its table shows the times of the
-    file."""
+    """speedscope reads the file of `hypertrace flame`. Its table shows, for each frame, the
+    shares of the whole time that follow from the file: the frame's total and its self time."""
     file = tmp_path / "cpu.speedscope.json"
     run("flame", "--of=cpu", f"--speedscope={file}", guest[0])
     written = json.loads(file.read_text())
@@ -404,8 +407,9 @@ def test_speedscope(guest, tmp_path):
 
 
 def test_put_together(guest, report):
-    """top and flame agree on the time of all tasks, latency has each initcall of
-    report in a pair or alone, and last has the end of the log and of each CPU."""
+    """`top` and `flame` agree on the sum of the CPUs' times. `latency` counts each end of an
+    initcall in `report` as part of a pair, or as alone. `last` has the end of the log, and an
+    entry for each CPU."""
     rec = guest[0]
     events = report[0]
     top = json.loads(run("top", "--json", rec))
@@ -415,7 +419,7 @@ def test_put_together(guest, report):
     assert any(";initcall acpi_init" in stack for stack, _ in folded)
     calls = json.loads(run("latency", "--json", "initcall_start",
                            "initcall_finish", rec))
-    # If the clock steps between a start and its end, the end counts in to_alone.
+    # An end without a start, such as after a step of the clock, counts in to_alone.
     finished = sum(e["event"] == "initcall_finish" for e in events)
     assert calls["pairs"] + calls["to_alone"] == finished
     assert calls["pairs"] > finished // 2 and not calls["across_gaps"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace watch follows a stock guest that another program started.
 
-Only this test proves that, without a monitor of QEMU, a panic and a reset of a stock
-kernel are seen in the guest's memory, and that their recordings have the last events
-before them, with names.
+The test proves that hypertrace sees a panic and a reset of a stock kernel in the guest's
+memory, without a monitor of QEMU. The recordings of both have the guest's last mark before
+them, and the recording of the panic has the kernel's log.
 """
 
 import os
@@ -20,8 +20,8 @@ from test_record import (DEADLINE, EMULATION, HYPERTRACE, MEMORY, QEMU, initrd,
 
 pytestmark = pytest.mark.xdist_group("record")
 
-# Kernel parameters: the user must give them, because `hypertrace watch` does not start
-# the machine.
+# Kernel parameters that make the kernel record these events. `hypertrace watch` does not start
+# the machine, so it cannot add them.
 WORDS = " trace_event=sched:sched_switch,sched:sched_process_exec"
 JOB = """
 echo 0 >/proc/sys/kernel/printk
@@ -62,8 +62,8 @@ class Guest(FlightGuest):
             self.talk.close()
 
     def wait_followed(self):
-        """Wait until `hypertrace snapshot` succeeds: a recorder then
-        follows the guest."""
+        """Wait until `hypertrace snapshot` succeeds: `hypertrace watch` then follows the guest.
+        The snapshot makes the recording 1-command."""
         deadline = time.monotonic() + DEADLINE
         while subprocess.run([HYPERTRACE, "snapshot", "-q", self.dir],
                              check=False, capture_output=True).returncode:

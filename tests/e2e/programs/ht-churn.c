@@ -4,19 +4,22 @@
  *
  *     ht-churn SLOTS PAUSE FIRST SEED DEVICE...
  *
- * Keep SLOTS programs running until the file /tmp/end exists.  Each program
- * emits numbered events by ht_trace() to a random DEVICE, in bursts with pauses
- * of up to PAUSE ms.  Some programs also write to the parameters of
- * hypertrace-sources.ko.  At the end, print a row about each thread of each
- * program, in one line.  Threads are numbered from FIRST on:
+ * Keep SLOTS programs running until the file /tmp/end exists; children that
+ * these programs fork are not counted.  A program emits events by ht_trace() to
+ * a random DEVICE, in bursts with pauses of up to PAUSE ms; its children use
+ * the same device.  Each thread numbers its events from 0 on.  Programs
+ * also write to the parameters of hypertrace-sources.ko, now and then.  At the
+ * end, print a line about each thread of each program.  Threads are numbered
+ * from FIRST on:
  *
  *     thread NUMBER device INDEX ENDING
  *         evaluated N finished N told N unreported N
  *
- * ENDING is "exit", "_exit" or "killed"; exec() counts as _exit().  "evaluated"
- * is the number of events whose arguments ht_trace() evaluated; "finished" is
- * the number of those for which it returned.  "unreported" is the result of the
- * thread's last call of ht_trace_discarded(), and "told" the value of
+ * ENDING is "exit" after exit() or the end of the thread's function, "_exit"
+ * after _exit() or exec(), else "killed".  "evaluated" is the number of events
+ * for which ht_trace() evaluated its arguments; "finished" is the number of
+ * these events for which ht_trace() returned.  "unreported" is the result of
+ * the thread's last call of ht_trace_discarded(), and "told" the value of
  * "finished" at this call.
  */
 #define _GNU_SOURCE
@@ -58,15 +61,18 @@ struct row {
 struct table {
     uint32_t first;             /* number of the first thread */
     uint32_t nr;
-    uint32_t end;               /* whether all programs shall end */
+    uint32_t end;               /* 1: all programs must end */
     uint32_t seed;
-    uint32_t pause;             /* in us */
+    uint32_t pause;             /* a pause is shorter than this time in us */
     int32_t changer;            /* process that changes a setting, or 0 */
     uint32_t changed;           /* time of the last change, in s */
     struct row rows[ROWS_MAX];
 };
 
-/* Written to events and functions of hypertrace-sources.ko; two are refused. */
+/*
+ * Parameters of hypertrace-sources.ko and texts that programs write to them;
+ * "nonsense" and "sometimes" are invalid
+ */
 static const char *const settings[][2] = {
     { "events", "sched,irq" },
     { "events", "" },
@@ -147,10 +153,10 @@ static void burst(uint32_t i, uint64_t *seed)
 }
 
 /*
- * Change a setting of hypertrace-sources.ko, if the module is loaded.  One
- * program at a time does so, and not within 3 s after the last change: a change
- * of functions takes seconds in an emulated guest, with lockdep and KASAN
- * minutes, in which others would wait for the module's lock.
+ * Change a setting of hypertrace-sources.ko, if the module is loaded, no other
+ * program changes a setting, and the last change ended at least 3 s ago.  A
+ * change of functions takes seconds in an emulated guest, with lockdep and
+ * KASAN minutes.  Other programs would wait for the module's lock in this time.
  */
 static void set(uint64_t *seed)
 {
@@ -257,7 +263,10 @@ static void __attribute__((noreturn)) live(uint32_t i, unsigned depth)
     exit(0);
 }
 
-/* Start a program whose events go to a random one of @devices. */
+/*
+ * Start a program that emits to a random device of the @nr in @devices. Returns
+ * its PID, or -1 if it was not started.
+ */
 static pid_t start(char **devices, unsigned nr, uint64_t *seed)
 {
     uint32_t device = draw(seed, nr), i = new_row(device);
@@ -286,14 +295,17 @@ static void print_rows(void)
     }
 }
 
-/* Keep @slots programs running until /tmp/end exists; then await their end. */
+/*
+ * Keep @slots programs running until /tmp/end exists, and kill one at random
+ * now and then; finally wait for the end of all programs and their children.
+ */
 static void churn(unsigned slots, char **devices, unsigned nr)
 {
     uint64_t seed = seed_of(ROWS_MAX);
     pid_t *pids = calloc(slots, sizeof(*pids));
     unsigned i;
 
-    /* Become the parent of programs whose parent has ended. */
+    /* If a program ends, let this process become the parent of its children. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     while (access("/tmp/end", F_OK)) {
         pid_t ended;
