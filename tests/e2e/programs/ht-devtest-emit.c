@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-devtest: tests that emit events by the library while the program is
- * killed, the device is unplugged, or the machine is suspended or ends
+ * ht-devtest: tests that use the library, most of them while the program is
+ * killed or forks, the device is unplugged, or the machine is suspended or ends
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -42,7 +42,10 @@ static struct ht_device *open_library(struct ht_stream *s)
 
 static struct ht_stream stream __attribute__((aligned(64)));
 
-/* Emit, then wait for SIGKILL: the host must get all committed events. */
+/*
+ * Emit @events events, which are committed but not flushed, and wait for
+ * SIGKILL: the host must get all of them.
+ */
 static void hold(uint64_t events)
 {
     uint64_t n;
@@ -71,9 +74,9 @@ static int no_room(struct ht_device *dev, struct ht_stream *s, uint64_t from,
 }
 
 /*
- * With channel=virtio, submit the first 11 events. Emit the rest of @events
- * without submitting them: they must fill the first two packets and reach the
- * third. Then die by SIGKILL.
+ * For channel=virtio: emit @events events, then die by SIGKILL. The program
+ * submits the first 11 events, not the others. The events must fill the first
+ * two packets and reach the third.
  */
 static void abandon(uint64_t events)
 {
@@ -125,9 +128,9 @@ static void __attribute__((noreturn)) emit_until_killed(struct progress *p)
 }
 
 /*
- * In each round, fork a producer, wait until it has emitted 1500 events, wait
- * for a further time of up to 1 ms, which differs from round to round, then
- * kill the producer, and print its counts.
+ * In each round, fork a producer, wait until it has emitted at least 1500
+ * events, and then for less than 1 ms, a time that differs from round to round.
+ * Then kill the producer, and print its counts.
  */
 static void kills(unsigned rounds)
 {
@@ -154,9 +157,9 @@ static void kills(unsigned rounds)
 }
 
 /*
- * Emit @rate / 1000 events and sleep for 1 ms, again and again until the test
- * creates /tmp/end. Print the counts after every 100th sleep, which proves to
- * the test that no emit blocks.
+ * Emit @rate / 1000 events and sleep for 1 ms, again and again until /tmp/end
+ * exists. After each 100th group of events print the counts: the test sees that
+ * emits do not block.
  */
 static void pace(unsigned rate)
 {
@@ -185,8 +188,8 @@ static void pace(unsigned rate)
 }
 
 /*
- * Emit 1000 events, then at once reboot if @how is "reboot", else make the
- * kernel panic.
+ * Emit 1000 events, then at once, without a flush, reboot if @how is "reboot",
+ * else make the kernel panic.
  */
 static void last(const char *how)
 {
@@ -206,8 +209,8 @@ static void last(const char *how)
 }
 
 /*
- * Emit until a flush fails because the device was unplugged, then emit 100000
- * more events.
+ * Emit groups of 1000 events, each with a flush, until a flush fails because
+ * the device was unplugged; then emit 100000 events that no device takes.
  */
 static void endless(void)
 {
@@ -233,9 +236,9 @@ static void endless(void)
 }
 
 /*
- * Emit before a suspend of the machine, which closes the stream. Emit after it:
- * these events are lost. Then open the stream again, and emit into its new
- * instance.
+ * Emit before a suspend of the machine, which closes the stream. Wait until
+ * /tmp/awake exists, and emit to the closed stream: these events are lost. Then
+ * open another stream, and emit to it.
  */
 static void suspended(void)
 {
@@ -277,8 +280,9 @@ static unsigned child_status(void)
 }
 
 /*
- * Cases that a producer must survive: emitting or closing in the child of
- * fork(), and emitting after the device was closed; errno must not change.
+ * Cases that a producer must survive: the child of fork() emits to the parent's
+ * stream and closes it; the parent emits after it has closed the device. While
+ * the device is open, the parent's emits must not change errno.
  */
 static void survival(void)
 {

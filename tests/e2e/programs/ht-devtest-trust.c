@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-devtest: actions on the device node that the driver refuses without root
+ * ht-devtest: what the driver refuses to a user other than root, and to a file
+ * that is open only for reading
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,8 +33,8 @@ static int open_as(int flags)
 }
 
 /*
- * Send a message, and repeat it while the reply is BUSY. Returns the errno of
- * the ioctl, or minus the status of the device's reply
+ * Send a message, and repeat it while the reply is BUSY. Returns the positive
+ * errno of the ioctl, or minus the status in the reply of the driver or device.
  */
 static int message(int fd, void *msg, uint32_t size)
 {
@@ -146,9 +147,9 @@ static void check_names(int fd)
      ~(HT_MESSAGE_ALIGN - 1))
 
 /*
- * Register classes @first to @first + @count - 1 by one ioctl. If the device
- * replies BUSY to a message, it replies BUSY to all messages after it: send
- * these messages again by another ioctl.
+ * Register the classes @first to @first + @count - 1, at most 64, by one ioctl.
+ * After a reply BUSY, send its message and all later messages again by another
+ * ioctl.
  *
  * Returns: the number of classes that were registered; the others exceed the
  * user's quota
@@ -196,9 +197,10 @@ static unsigned register_some(int fd, unsigned first, unsigned count)
 }
 
 /*
- * Register classes up to the quota of one user, an eighth of caps.max_classes.
- * check_names() has already registered one class.  A message of more than 128
- * bytes counts as two classes.
+ * Check that the quota of one user is an eighth of caps.max_classes: register
+ * classes until the driver refuses one. check_names() has already registered
+ * one class. The class with the longest name counts as two, because its message
+ * has more than 128 bytes.
  */
 static void check_classes(int fd)
 {
@@ -233,9 +235,8 @@ static void check_streams(int fd)
 }
 
 /*
- * Become another user than root, try forbidden actions, then use up this user's
- * classes and streams. They stay in use until SIGKILL; meanwhile the test lets
- * other users work.
+ * The streams of this user stay in use until the program is killed. In this
+ * time the test lets the kernel and a program of root emit.
  */
 void trust_test(void)
 {

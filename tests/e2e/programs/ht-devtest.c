@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ht-devtest: the guest's part of end-to-end tests of /dev/hypertraceN. This
- * file has wrong uses of the node. A test prints "ok" and exits 0, prints the
- * failed expectation and exits 1, or waits for SIGKILL.
+ * file has main() and wrong uses of the node. A test prints "ok" and exits 0,
+ * or prints the failed expectation and exits 1. Some tests of
+ * ht-devtest-emit.c and ht-devtest-trust.c end otherwise, such as by SIGKILL.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -273,8 +274,8 @@ static void ownership(void)
                                       o.instance), 0);
 
     /*
-     * After the close of the owner's stream, the owner's mapping @ring stays,
-     * but must share no memory with the stream that another file opens.
+     * The owner's mapping @ring stays after the close of the owner's stream,
+     * but must share no memory with the stream when another file opens it.
      */
     again = open_stream(other, o.stream);
     reused = map(other, HT_MMAP_RING(again.stream), size, RW, MAP_SHARED);
@@ -300,8 +301,9 @@ static void ownership(void)
 }
 
 /*
- * Write random words to the control page and to packets, and submit them: the
- * guest's kernel must survive.
+ * Write random words to the control page and to packets of a stream, and call
+ * HT_IOC_SUBMIT, which works only with channel=virtio: the guest's kernel must
+ * survive.
  */
 static void hostile(unsigned rounds)
 {
@@ -335,8 +337,8 @@ static void hostile(unsigned rounds)
             ring[HT_PAGE / 8 + 7] = x >> (x >> 59);
             ioctl(fd, HT_IOC_SUBMIT, &submit);
             /*
-             * write a head that the host accepts, and that grows in each
-             * iteration
+             * write a plausible head, which grows in each iteration; the host
+             * may have stopped the stream before
              */
             ring[0] = (uint64_t)i * (caps.packet_size / 8) + x % 64;
             ioctl(fd, HT_IOC_SUBMIT, &submit);
@@ -373,8 +375,9 @@ static void *submit_all_the_time(void *opaque)
 }
 
 /*
- * Close a stream while a thread submits to it.  The close succeeds, and later
- * submissions of the thread fail.
+ * Close a stream while a thread calls HT_IOC_SUBMIT for it.  The close must
+ * succeed, and the thread's calls after it must fail. Without channel=virtio,
+ * the thread's first call fails already.
  */
 static void closing(void)
 {
@@ -429,7 +432,7 @@ static void *write_all_the_time(void *opaque)
 /*
  * Close a stream while a thread writes to its ring; after the thread has ended,
  * open the stream again.  The driver's timer must not submit buffers of the
- * closed stream.
+ * closed stream; the test looks for the host's error message.
  */
 static void writing(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-tracetest: programs that use ht_trace() and fork, exec, or run threads and
- * signal handlers. Most tests print how many events they emitted; the
- * end-to-end tests compare that with the trace.
+ * ht-tracetest: tests that use ht_trace() and fork, exec, or run threads and
+ * signal handlers. Most of them print the number of ht_trace() calls; the
+ * end-to-end tests compare it with the recorded and discarded events.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -67,8 +67,8 @@ static unsigned evaluated(void)
 }
 
 /*
- * Check that an event that is off evaluates none of its arguments: evaluated()
- * counts its own calls.
+ * Check that ht_trace() evaluates no arguments of an event that is off.
+ * evaluated() counts its own calls.
  */
 static void none(void)
 {
@@ -139,8 +139,8 @@ static void *run_thread(void *opaque)
 }
 
 /*
- * Run a group of threads, and after their end a second group, which uses the
- * streams that the first group's threads have freed.
+ * Run a group of threads at the same time, and after their end a second group,
+ * which can use the streams that the first group's threads have freed.
  */
 static void threads(unsigned count, unsigned n)
 {
@@ -170,8 +170,8 @@ static void *one_thread(void *opaque)
 }
 
 /*
- * Close all descriptors from 3 on, as a daemon does. Emit before that, and
- * after it from this thread and from a new one.
+ * Close the descriptors 3 to 999, as a daemon does. Emit before the closing,
+ * and after it in this thread and in a new one.
  */
 static void closed(unsigned n)
 {
@@ -200,8 +200,8 @@ static void on_tick(int number)
 }
 
 /*
- * Emit in a child of vfork(), which shares the parent's memory: the child must
- * not use the parent's stream, and its event counts as discarded.
+ * Emit in a child of vfork(), which shares the parent's memory: the library
+ * must not write the child's event, and must count it as discarded.
  */
 static void __attribute__((noinline)) vforks(void)
 {
@@ -215,8 +215,9 @@ static void __attribute__((noinline)) vforks(void)
 }
 
 /*
- * Let a signal handler make the first emit of this process. Then let a timer
- * call the handler, which emits, during emits of the thread.
+ * Emit first in a child of vfork(), then in a signal handler, before this
+ * process has emitted elsewhere. Then let a timer's signals interrupt emits of
+ * the thread: the handler of these signals emits, too.
  */
 static void signals(unsigned n)
 {
@@ -265,8 +266,8 @@ static void lasting(void)
 }
 
 /*
- * Until the test creates /tmp/end, emit bursts of @burst events whose field
- * "thread" is @thread
+ * Until the test creates /tmp/end, emit bursts of @burst events with the value
+ * @thread in the field "thread", and sleep for 1 ms after each burst
  */
 static void steady(unsigned thread, unsigned burst)
 {
@@ -291,8 +292,8 @@ static uint64_t draw(uint64_t *seed)
 }
 
 /*
- * Emit @count events with random fields of most kinds, and print the same
- * values.  The test compares them with the trace.
+ * Emit @count events with fields of most kinds and pseudo-random values, and
+ * print the same values.  The test compares them with the trace.
  */
 static void recorded(unsigned count)
 {
@@ -329,9 +330,10 @@ static void recorded(unsigned count)
 }
 
 /*
- * Print each change by which the host switches the event "tick" on or off. The
- * argument of the event is evaluated only while it is on, so @asked counts the
- * emitted events.
+ * Until /tmp/end exists, emit "tick" about every millisecond. Print whether the
+ * event is on at first, and each change by the host that a later iteration
+ * sees. ht_trace() evaluates the event's argument only while the event is on,
+ * so @asked counts the emitted events.
  */
 static void switched(void)
 {
@@ -356,7 +358,7 @@ static void switched(void)
 }
 
 #ifndef TRACETEST_STATIC
-/* Load and unload a shared object with classes of its own */
+/* Load and unload the shared object @file, tracetest-plugin.c, @rounds times */
 static void plugins(const char *file, unsigned rounds)
 {
     unsigned i;
@@ -381,8 +383,8 @@ static void plugins(const char *file, unsigned rounds)
 #endif
 
 /*
- * Close all descriptors from 3 on, then call getppid() @n times: a preloaded
- * shared object emits at each call
+ * Close the descriptors 3 to 999, then call getppid() @n times: at each call
+ * the preloaded shared object, tracetest-plugin.c, emits an event.
  */
 static void calls(unsigned n)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Check the numbered markers of tests/stock/marks in a recording; print the
- * counts of each processor as one line of JSON.
+ * counts of each processor in one line, an array of JSON.
  *
  *   marks-check DIRECTORY
  *
  * Of each processor, events before its first event "print" are not counted.
- * "torn" counts events "print" whose text is no marker of their processor,
- * "doubled" markers whose number is not larger than that of the previous
- * marker, "missing" the numbers that no marker has, and "silent" those of them
- * before which no gap was reported.
+ * "torn" counts the events "print" without the text of a marker of their
+ * processor. "doubled" counts markers with a number that is not larger than
+ * that of an earlier marker. "missing" counts the numbers, from 1 on, that
+ * markers skip. "silent" counts those skipped numbers for which the recording
+ * has no gap between the markers before and after them.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/recording.h"
@@ -25,7 +26,7 @@ typedef struct Seen {
     uint64_t events, marks, last;
     uint64_t torn, doubled, missing, silent;
     uint64_t gaps, lost;
-    /* a gap was reported since the last marker */
+    /* the recording has a gap after marker @last */
     bool gap;
 } Seen;
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Follow the ring in a guest's memory until standard input ends or a line
- * arrives there; print the counts as one line of JSON. The line "look" does not
- * end the program: it requests a poll at once, which the program confirms by
- * "looked".
+ * Follow the ftrace ring in a guest's memory until standard input ends or a
+ * line arrives there, or the guest's process has ended; then print the counts
+ * as one line of JSON. The line "look" does not end the program: it requests a
+ * poll at once. After this poll the program prints "looked".
  *
  *   ring-follow FILE|pid:N POLL-MICROSECONDS [DIRECTORY [core]]
  *
  * Prints "found" when it has found a ring. Each text "HT n" that the guest
  * wrote to its trace_marker is checked: "disorder" counts numbers that are not
- * larger than the previous number on the same processor. "mixed" counts markers
- * in a wrong epoch: n / 1000000 must be the same for all markers of an epoch,
- * and larger than in the epoch before. With DIRECTORY the program also writes a
- * recording there. With "core" it searches for the ring once, reads it to its
- * end, and waits for no further events.
+ * larger than the previous number on the same processor. "doubled" counts
+ * numbers that were read before. "mixed" counts markers in a wrong epoch:
+ * n / 1000000 must be the same for all markers of an epoch, and larger than in
+ * the epoch before. With DIRECTORY the program also writes a recording there.
+ * With "core" it searches for the ring once, reads it to its end, and waits for
+ * no further events.
  */
 #include "hypertrace/base.h"
 #include <poll.h>
@@ -34,8 +35,8 @@ typedef struct Follow {
     uint64_t last_marker;
     uint64_t markers, disorder, doubled, mixed;
     /*
-     * the boot that wrote this epoch's markers: marker n is of boot n /
-     * 1000000
+     * number of the boot that wrote the markers of @boot_epoch: that of marker
+     * n is n / 1000000
      */
     uint64_t boot;
     uint32_t boot_epoch;
@@ -142,7 +143,7 @@ static void answer(bool *asked)
 /*
  * Append the address of the kernel's text in each new epoch to @w->texts. If
  * several epochs have begun since the last call, only the address in the newest
- * one is known: append 0 for the others.
+ * epoch is known: append 0 for the other epochs.
  */
 static void note_text(Follow *w)
 {
@@ -269,8 +270,8 @@ int main(int argc, char **argv)
     getrusage(RUSAGE_SELF, &before);
     do {
         /*
-         * while the guest boots, the ring's place in memory may have other
-         * content
+         * Do not poll while the ring's place in memory has other content, such
+         * as during a boot of the guest.
          */
         if (ht_ft_ring_is_there(&s->mem, ht_ft_follow_ring(w.f)) &&
             ht_ft_follow_look(w.f) < 0) {

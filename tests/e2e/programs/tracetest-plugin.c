@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A shared object with its own classes, which ht-tracetest loads with dlopen(),
- * or which a test preloads into ht-tracetest
+ * A shared object with its own classes: tracetest-dynamic (ht-tracetest.c)
+ * loads it with dlopen(), or a test preloads it into tracetest-dynamic, where
+ * its getppid() emits an event
  */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 
 HT_EVENT_NAMED(plugin, "tracetest.plugin", (u32, n));
 HT_EVENT_NAMED(call, "tracetest.call", (u32, n));
-/* the main program has a different class with this name */
+/* ht-tracetest.c has a different class with this name */
 HT_EVENT(open, (text, path));
 
 __attribute__((visibility("default"))) void emit_plugin(unsigned n)
