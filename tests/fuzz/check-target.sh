@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# check-target.sh PROGRAM NAME: run the committed corpus of a fuzz target, then a fixed
-# number of inputs that libFuzzer derives from the corpus with a fixed seed. The number is
-# such that a target takes a few seconds. With HT_LONG=1, it is five times as large.
+# check-target.sh PROGRAM NAME: run the committed corpus of the fuzz target NAME, if it has one,
+# then a fixed number of inputs that libFuzzer makes from it with a fixed seed. With HT_LONG=1,
+# the number is five times as large. If the target fails, print the input as hex bytes.
 
 set -eu
 corpus=$(dirname -- "$0")/corpus/$2
@@ -18,8 +18,8 @@ image|queue|ftring|ring) runs=400 ;;
 *) runs=1000 ;;
 esac
 [ "${HT_LONG-}" != 1 ] || runs=$((runs * 5))
-# libFuzzer first runs one empty input and each input of the corpus. -runs includes
-# these, so add their number.
+# libFuzzer first runs one empty input and each input of the corpus. It counts these inputs in
+# -runs, so add their number.
 for input in "$tmp/corpus/"*; do
     [ ! -f "$input" ] || runs=$((runs + 1))
 done

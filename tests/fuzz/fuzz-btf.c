@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target btf: parse any bytes as the description of a kernel's types, and
- * look up members. Offset, size and bits of each member that is found are
- * consistent.
+ * Fuzz target btf: parse any bytes as BTF, the description of a kernel's types,
+ * and look up members. Size, bits and number of elements of each member that is
+ * found are consistent.
  */
 #include "hypertrace/btf.h"
 #include "fuzz.h"

@@ -3,8 +3,8 @@
  * Fuzz target class: register event classes as a guest does
  *
  * Only classes that the specification allows get an id.  The id is permanent: a
- * class that is registered again, or listed, has the same id.  The fields give
- * the length of any payload.
+ * class that is registered again, or listed, has the same id.  For any bytes,
+ * ht_class_payload() returns the length that the class's fields give.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/class.h"
@@ -76,10 +76,7 @@ static void check_class(const HtClass *c)
     }
 }
 
-/*
- * Check ht_class_payload() for any bytes: the length that it returns equals
- * that of fuzz_payload(), the sum of the fields' lengths
- */
+/* Check that ht_class_payload() agrees with fuzz_payload() for any bytes. */
 static void check_payload(const HtClass *c, FuzzInput *in)
 {
     FuzzInput bytes = fuzz_slice(in, fuzz_u8(in));
@@ -91,8 +88,8 @@ static void check_payload(const HtClass *c, FuzzInput *in)
 }
 
 /*
- * If the table's own message for a class, as for HT_MSG_CLASS_LIST, is
- * registered, the result is the same class, and none is added.
+ * Register the message that the table makes for the class @c, as in the reply
+ * to HT_MSG_CLASS_LIST: the result must be @c, and no class may be added.
  */
 static void check_list(HtClassTable *t, HtClass *c)
 {
@@ -138,8 +135,8 @@ static HtClass *add(HtClassTable *t, const uint8_t *bytes, size_t size)
 }
 
 /*
- * Register classes until the table has @count classes, or until a class has a
- * name that the input has used. Classes are never removed.
+ * Register classes "fillN" without fields, until the table has @count classes
+ * or already had the next of them.
  */
 static void fill(HtClassTable *t, uint32_t count)
 {
@@ -156,7 +153,7 @@ static void fill(HtClassTable *t, uint32_t count)
             g_assert_not_reached();
         }
         if (!added) {
-            /* the input has already registered a class of this name */
+            /* the input has already registered this class */
             return;
         }
     }
@@ -164,8 +161,8 @@ static void fill(HtClassTable *t, uint32_t count)
 
 /*
  * An action of the input is a byte modulo 8. The actions 0 to 4 register a
- * message: the byte is followed by the message's length and bytes, so that the
- * mutator can find the messages.
+ * class: two bytes with the length of the message follow, then the message, so
+ * that LLVMFuzzerCustomMutator() can find the messages.
  */
 enum {
     ADD = 0,
@@ -216,9 +213,9 @@ static unsigned any_of(GRand *rand, const uint8_t *of, unsigned n)
 }
 
 /*
- * Choose a name: in half of the cases one of the list, which has valid, invalid
- * and almost valid names, else a numbered one. Some names of the list differ
- * only by a prefix, which a backend may add or remove.
+ * Choose a name: in half of the cases a name of the list, which has valid and
+ * invalid names, else "n" and a number. Some names of the list differ only by
+ * a prefix, which a backend may add or remove.
  */
 static void any_name(GRand *rand, char *name, size_t size)
 {
@@ -280,9 +277,9 @@ static void any_class(GRand *rand, CtMessage *m)
 }
 
 /*
- * In half of the cases, let libFuzzer change the input. Its changes rarely give
- * a valid class, so in the other half insert a whole class, or add a field to
- * an existing class.
+ * In half of the cases, and if the new input would be too large, let libFuzzer
+ * change the input. Its changes rarely give a valid class: in the other cases,
+ * insert the message of a class, or append a field to a message of the input.
  */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
                                unsigned seed)
@@ -295,9 +292,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
     if (g_rand_int_range(rand, 0, 2)) {
         return LLVMFuzzerMutate(data, size, max);
     }
-    /*
-     * skip a random number of the messages at the beginning, and insert there
-     */
+    /* skip a random number of the messages at the beginning of the input */
     while (at + 3 <= size && data[at] % 8 < LIST &&
            at + 3 + ht_get_le16(data + at + 1) <= size &&
            g_rand_int_range(rand, 0, 4)) {

@@ -53,8 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         s->mem.read(s, next, buf, sizeof(buf));
         /*
-         * Continue the search after the address that was found: alternately
-         * @size bytes and 4 bytes further.
+         * Continue the search @size bytes after the address that was found, or,
+         * in every second step, 4 bytes after it.
          */
         at = next + (i & 1 ? 4 : size);
     }

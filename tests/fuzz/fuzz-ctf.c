@@ -3,9 +3,9 @@
  * Fuzz target ctf: pass runs of any times and sizes to the CTF writer, with
  * openings, closings and events in any order
  *
- * After each step, every file of the trace is a chain of whole packets whose
- * times do not decrease, the trace has the bytes of all accepted runs, and the
- * writer has counted the events of refused runs.
+ * After each step, each stream's file consists of whole packets, ordered by
+ * their first times; the packets together have as many event bytes as all
+ * accepted runs; and the writer has counted the events of refused runs.
  */
 #include "hypertrace/base.h"
 #include <dirent.h>
@@ -136,8 +136,8 @@ static void events(Trace *t, Stream *s, unsigned flags, FuzzInput *in)
     }
     if (flags & 0x80) {
         /*
-         * give the run at least HT_CTF_PACKET_SIZE bytes: with the header, it
-         * exceeds the usual limit of a packet
+         * make the run larger than a usual packet, which has at most
+         * HT_CTF_PACKET_SIZE bytes with its header
          */
         g_byte_array_set_size(bytes, HT_CTF_PACKET_SIZE +
                               fuzz_number(in) % (4 * HT_CTF_FILE_MIN));
@@ -181,7 +181,7 @@ static void remove_trace(const char *dir)
     rmdir(dir);
 }
 
-/* Parent of the traces: on a tmpfs if there is one; removed at exit */
+/* Folder of the traces: in /dev/shm if that is writable; removed at exit */
 static char *base;
 
 static void remove_base(void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target dead: read stream memory whose host was killed. The memory is
- * valid except for the input's changes.
+ * Fuzz target dead: recover events from stream memory, after its host was
+ * killed. The memory is valid except for the input's changes.
  *
- * The reader refuses the memory with a reason, or reads it correctly: events
- * are whole, their count is right, and times do not decrease.
+ * The reader refuses the memory with a reason, or recovers events: they are
+ * whole, the results count them, and in each stream times do not decrease.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
@@ -23,7 +23,7 @@ typedef struct Reading {
     unsigned opened, closed;
 } Reading;
 
-/* HtDeliver: check a recovered run */
+/* HtDeliver: check a recovered run, and count its events */
 static void deliver(void *opaque, const HtRun *run)
 {
     Reading *r = opaque;
@@ -111,10 +111,7 @@ static void change(FuzzInput *in, CtMemory *m)
     case 1:
     case 2:
         at += ht_layout_directory(c);
-        /*
-         * restrict the change to the head of the directory and its first
-         * streams
-         */
+        /* change only the directory's head or its first streams */
         size = 2048;
         break;
     case 3:

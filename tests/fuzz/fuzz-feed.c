@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target feed: pass buffers to a consumer as a guest submits them by a
- * virtqueue. They are those of an honest guest, or arbitrary ones. The honest
- * guest's bytes may also be passed as if the host had read them from a ring
+ * virtqueue: buffers of an honest guest, or arbitrary buffers. The honest
+ * guest's bytes may also be passed as if the host had read them from a ring.
  *
  * Delivered runs are well-formed and counted.  A stopped stream stays stopped.
- * Every event of an honest guest is delivered, or counted as lost by the guest.
+ * If all buffers are an honest guest's, each of its events is delivered, or was
+ * counted as lost by the guest.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"
@@ -14,7 +15,7 @@ typedef struct Feed {
     CtRing ring;
     CtSink sink;
     HtConsumer consumer;
-    /* stream position after the last submitted byte */
+    /* stream position after the last byte that the honest guest submitted */
     uint64_t position;
     uint64_t tried;
     /* all bytes submitted so far are those that the honest guest wrote */
@@ -22,14 +23,14 @@ typedef struct Feed {
 } Feed;
 
 /*
- * Pass a submission of @size bytes to the consumer. With @fetch the bytes count
- * as read by the host from the guest's ring, else as a buffer that the guest
- * has submitted
+ * Pass the @size bytes of the submission @sub to the consumer: with @fetch, as
+ * bytes that the host has read from the guest's ring, else as a buffer that the
+ * guest has submitted. Then check the consumer's counters.
  */
 static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
                    size_t size, bool fetch)
 {
-    /* a copy, because the consumer may change the bytes */
+    /* copy the bytes, because the consumer may change them */
     g_autofree uint8_t *data = fuzz_copy(bytes, size);
     HtConsumer *c = &f->consumer;
     uint64_t events = c->events, cursor = c->cursor, lost = c->lost;
@@ -53,10 +54,10 @@ static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
 }
 
 /*
- * Pass all committed bytes to the consumer, each packet separately. Without
- * @fetch, pass those after @f->position as buffers that the guest submits; with
- * @fetch, pass those after the consumer's cursor as bytes that the host has
- * read from the ring.
+ * Pass committed bytes of the ring to the consumer, each packet separately.
+ * Without @fetch, pass the bytes from @f->position on as buffers that the guest
+ * submits. With @fetch, pass the bytes from the consumer's cursor on as bytes
+ * that the host has read from the ring.
  */
 static void submit_honest(Feed *f, bool fetch)
 {
@@ -69,8 +70,8 @@ static void submit_honest(Feed *f, bool fetch)
         if (position % size &&
             head - position / size * size > 2 * (uint64_t)size) {
             /*
-             * The guest has overwritten the packet at the cursor: continue with
-             * the next packet.
+             * The guest has overwritten the packet at the cursor, because the
+             * ring has only two: continue with the next packet.
              */
             position = (position / size + 1) * size;
         }
@@ -104,8 +105,9 @@ static void submit_honest(Feed *f, bool fetch)
 }
 
 /*
- * Submit arbitrary bytes, with positions and lengths near those that the
- * consumer expects
+ * Submit a buffer that the input chooses: often events at the consumer's
+ * cursor, with one changed byte, but the position, the length and the packet's
+ * header can be wrong
  */
 static void submit_any(Feed *f, FuzzInput *in)
 {

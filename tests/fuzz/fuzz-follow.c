@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target follow: follow a guest's ring that changes before every third
- * read
+ * Fuzz target follow: follow a guest's ring that changes during polls, before
+ * every third read of the follower
  *
- * The guest writes events as a kernel does until it first overwrites something:
- * header, order, stamps, counts, records.  In every case the follower delivers
- * whole records, (epoch, segment) never decreases, and each poll is bounded.
+ * The guest acts as a kernel does until it first overwrites something: a
+ * header, an order of pages, a time stamp, a count or a record.  Also after
+ * that, the follower delivers only whole records, (epoch, segment) of a
+ * processor never decreases, and a poll has a limited number of reads and of
+ * delivered bytes.
  */
 #include "hypertrace/ftrace-follow.h"
 #include "fuzz.h"
@@ -171,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (n = 0; n < 200 && fuzz_more(&h.in); n++) {
             h.reads = h.bytes = 0;
             ht_ft_follow_look(h.f);
-            /* A poll reads and delivers a limited number of bytes. */
+            /* limits of a poll: number of reads, and of delivered bytes */
             g_assert_cmpuint(h.reads, <, 100 * h.g.nr * 8);
             g_assert_cmpuint(h.bytes, <=, 16 * h.g.size);
         }

@@ -3,7 +3,8 @@
  * Fuzz target format: parse any text as event formats that a guest has printed,
  * and read the fields of each event from one record of any bytes
  *
- * No name is empty, and no field is read outside the record.
+ * Names of events, systems and fields are not empty, and no field is read
+ * outside the record.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"

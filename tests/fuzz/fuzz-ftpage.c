@@ -2,14 +2,15 @@
 /*
  * Fuzz target ftpage: walk any bytes as a page of an ftrace ring. The events
  * lie within the page without overlap, and a walk in two parts finds as many
- * events.
+ * events as a walk in one part.
  */
 #include "hypertrace/ftrace-page.h"
 #include "fuzz.h"
 
 /*
- * Walk a page's records. After @stop bytes, continue with a new iterator.
- * Returns the number of events; the last step is stored in @end
+ * Walk a page's records. After the first event that ends at or after @stop
+ * bytes, continue with a new iterator. Returns the number of events; @end
+ * receives the last result of ht_ft_iter_next().
  */
 static uint32_t walk(const uint8_t *data, uint32_t size, uint64_t ns,
                      uint32_t stop, HtFtStep *end)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target ftring: search memory that has a ring, some words of which were
- * overwritten. Each ring that is found lies within the memory.
+ * Fuzz target ftring: search memory that has a ring after up to 64 words were
+ * overwritten. Each ring that is found lies within the memory, and the parts of
+ * its processors do not overlap.
  */
 #include "hypertrace/ftrace-ring.h"
 #include "fuzz.h"

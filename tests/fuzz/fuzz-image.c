@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target image: unpack and parse any file as a kernel. The file is read
- * within its bytes and unpacked up to a limit of size, or refused with a
- * reason.
+ * Fuzz target image: unpack any file, or, if that fails, parse it as a kernel.
+ * Only the file's bytes are read, the unpacked size has a limit, and each
+ * failure has a reason.
  */
 #include "hypertrace/kernel-functions.h"
 #include "unpack.h"
 #include "fuzz.h"
 
 /*
- * Maximum unpacked size in bytes; small, so that bombs do not slow the target
+ * Maximum unpacked size in bytes; small, so that an input that unpacks to very
+ * many bytes does not take long
  */
 #define MOST (1u << 20)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target kallsyms: search memory with any content for a kernel's symbol
- * tables. Tables that are found have the symbol "_text", and HT_KALLSYMS_MAX
- * symbols at most.
+ * Fuzz target kallsyms: search memory with any content for the tables of a
+ * kernel's symbols. If they are found, they have the symbol "_text" and at most
+ * HT_KALLSYMS_MAX symbols.
  */
 #include "hypertrace/kallsyms.h"
 #include "fuzz.h"

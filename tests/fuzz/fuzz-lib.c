@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Code that the fuzz targets share: take numbers and events from the input,
- * make classes and sinks, and check counters
+ * Code that the fuzz targets share: take numbers, events and clock readings from
+ * the input, make classes and sinks, and check a consumer's counters
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -46,7 +46,7 @@ FuzzInput fuzz_slice(FuzzInput *in, size_t size)
 
 void *fuzz_copy(const void *bytes, size_t size)
 {
-    /* not g_malloc(), which returns NULL for a size of 0 */
+    /* malloc() instead of g_malloc(), which returns NULL for a size of 0 */
     void *copy = malloc(size);
 
     if (size) {
@@ -206,8 +206,8 @@ void fuzz_sample(FuzzInput *in, HtTimeMap *m)
         counter += last->counter;
     }
     /*
-     * A reading's host time is at most HT_TIME_MAX_NS, which the host's own
-     * clock never exceeds.
+     * Limit the reading's host time, because the host's own clock never exceeds
+     * HT_TIME_MAX_NS.
      */
     ht_time_map_sample(m, counter, MIN(ns, HT_TIME_MAX_NS), bound);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target lists: read the event formats, the log and the ring of a hostile
+ * Fuzz target lists: read the event formats, the log or the ring of a hostile
  * kernel, whose memory changes before every third read.  The number of reads of
- * a call is limited, and only whole records are delivered.
+ * a call is limited, the ring's records are whole, the log's numbers increase,
+ * and the formats become a printable text.
  */
 #include "fuzz.h"
 #include "formats-make.h"
@@ -10,9 +11,9 @@
 #include "log-guest.h"
 
 /*
- * Each call of a reader has a limit of reads. One read of this limit may cause
- * up to AGAIN calls of hostile_read(): a reader may read a word twice, and
- * reads a text page by page
+ * A call of the reader of formats or of the ring has a limit of reads. One read
+ * of this limit may cause up to AGAIN calls of hostile_read(): a reader may
+ * read a word twice, and reads a text page by page.
  */
 #define AGAIN 4u
 
@@ -27,9 +28,9 @@ typedef struct Kernel {
 } Kernel;
 
 /*
- * Overwrite a word with a copy of another word, with an address or with a
- * number, or flip one of its bits. A copied word can close a list to a circle,
- * or make two lists share a node.
+ * Overwrite a word with a copy of another word, with an address in @mem or with
+ * a number, or flip one of its bits. A copied word can close a list to a
+ * circle, or make two lists share a node.
  */
 static void overwrite(Kernel *k)
 {
@@ -65,7 +66,7 @@ static int hostile_read(void *opaque, uint64_t offset, void *buf, size_t len)
     return 0;
 }
 
-/* Let the readers see the memory of a guest through hostile_read(). */
+/* Prepare @k: let the readers see a guest's memory through hostile_read(). */
 static void begin(Kernel *k, FuzzInput in, uint8_t *mem, uint64_t base,
                   uint64_t size, uint64_t used)
 {

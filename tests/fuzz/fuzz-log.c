@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target log: format events as text. For any content of a guest's fields,
- * an event is one line, and a terminal gets printable text only.
+ * the text of an event is one line of valid UTF-8, and each character before
+ * the newline is printable.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/log-format.h"

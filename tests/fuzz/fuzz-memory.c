@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target memory: the memory-only transport as a whole.  The guest writes
- * any word of the memory and sends any message, between the host's polls and
- * between any two of the host's reads.  Hosts are killed, and other hosts take
- * over the memory.
+ * any word of the memory and sends messages of all types, between the host's
+ * polls and before the host's atomic loads.  Hosts are killed, and other hosts
+ * take over the memory.
  *
- * Delivered runs are well-formed and never go back in time; each instance of a
- * stream has one opening and one closing run; a poll ends; the server's counter
- * of events equals the sum of the runs' events.
+ * With each host, delivered runs are well-formed, and those of a stream never
+ * go back in time; each instance of a stream has one opening and one closing
+ * run; a poll ends; the server's counter of events equals the sum of the runs'
+ * events.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -86,7 +87,7 @@ static void deliver(void *opaque, const HtRun *run)
     }
 }
 
-/* Write some bytes at a place that the host reads, or anywhere */
+/* Write 1 or 8 bytes at a place that the host reads or writes, or anywhere */
 static void scribble(Fuzz *f, FuzzInput *in)
 {
     uint8_t how = fuzz_u8(in);
@@ -123,7 +124,8 @@ static void scribble(Fuzz *f, FuzzInput *in)
 }
 
 /*
- * Write a packet with whole events of class 1, which has one field of 64 bits
+ * Write the first packet of a stream, with whole events of class 1, each with a
+ * payload of 64 bits, and store the head after them
  */
 static void emit(Fuzz *f, FuzzInput *in)
 {
@@ -173,8 +175,9 @@ static void send_class(Fuzz *f, FuzzInput *in)
 }
 
 /*
- * Send a message with a valid type and the size of that type. The input chooses
- * the bytes after the header; the other members of the header are 0.
+ * Send a message of a type that the input chooses, with the size of this type.
+ * The input also chooses the bytes after the header; the other members of the
+ * header are 0.
  */
 static void send_message(Fuzz *f, FuzzInput *in)
 {
@@ -227,8 +230,9 @@ static void act(Fuzz *f, FuzzInput *in)
 }
 
 /*
- * Called before each load of the host (shim/hypertrace/atomic.h): about every
- * second time, the guest acts, as long as @race has input.
+ * Called before the host's atomic loads and acquire fences
+ * (shim/hypertrace/atomic.h): about every second time, the guest acts, as long
+ * as @race has input.
  */
 static void run_guest(void)
 {
@@ -285,7 +289,10 @@ static void end_host(Fuzz *f)
     f->m = NULL;
 }
 
-/* Start a host; returns false if it refuses the memory */
+/*
+ * Start a host: with @attach it takes over the memory as it is, else it
+ * initializes the memory. Returns false if the host refuses the memory.
+ */
 static bool begin_host(Fuzz *f, bool attach)
 {
     f->m = attach ? ht_memory_attach(f->fd, &f->cfg, NULL) :
@@ -303,7 +310,8 @@ static bool begin_host(Fuzz *f, bool attach)
 
 /*
  * Kill the host: end it, then restore the memory as it was before, which undoes
- * the writes of that end. Then start the next host.
+ * the writes of that end. Then start the next host; returns false if it refuses
+ * the memory.
  */
 static bool next_host(Fuzz *f, FuzzInput *in)
 {

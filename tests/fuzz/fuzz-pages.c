@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target pages: walk page tables in memory with any content. A walk reads
- * at most one entry of each level, and ends in RAM or fails.
+ * at most one entry of each level. If a guest address is translated, the
+ * resulting offset lies in RAM.
  */
 #include "guest-kernel.h"
 #include "hypertrace/kernel-space.h"

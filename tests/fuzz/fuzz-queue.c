@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target queue: post runs to queues and take them out, in any order;
- * tests/unit/core/queue-check.c lists the invariants
+ * Fuzz target queue: post runs to queues, and take runs out, in any order;
+ * tests/unit/core/queue-check.c lists and checks the invariants
  */
 #include "hypertrace/base.h"
 #include "queue-check.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target recording: read a recording whose files have any content. Events
- * are whole, pages have at most the maximum size, reading by events and reading
- * by pages find equally many events, and dates stay in range.
+ * Fuzz target recording: read a recording of two processors, whose files cpu0
+ * and cpu1 have pieces with any content and partly invalid headers. Events are
+ * whole, pages have at most the maximum size, reading by events and reading by
+ * pages find equally many events, and dates stay in range.
  */
 #include "hypertrace/ftrace-dates.h"
 #include "hypertrace/recording.h"
@@ -29,8 +30,8 @@ static void make_dir(void)
 }
 
 /*
- * Make pieces from the input: their headers are valid except where the input
- * changes them
+ * Make pieces from the input, which chooses their data and members of their
+ * headers. The magic and the size are right unless the input changes them.
  */
 static void make_file(FuzzInput *in, GByteArray *out)
 {
