@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Code that the fuzz targets share: take numbers, events and clock readings from
- * the input, make classes and sinks, and check a consumer's counters
+ * Code that the fuzz targets share: take numbers, events and clock readings
+ * from the input, make classes and sinks, and check a consumer's counters
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

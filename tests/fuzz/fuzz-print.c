@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target print: parse any text as the print format of a guest's event. If
- * it is valid, print a record with it, whole and cut to each multiple of 4 bytes
+ * it is valid, print a record with it, cut to each multiple of 4 bytes
  */
 #include "hypertrace/base.h"
 #include "print-event.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target ring: consume a ring whose guest does anything, between the
- * host's calls and between any two of the host's reads of the ring
+ * Fuzz target ring: consume the ring of a guest that writes anything to it,
+ * between the host's calls and before the host's atomic loads in
+ * ht_consumer_ring()
  *
  * Delivered runs are well-formed, counted and never go back in time; a stop is
- * final; an honest guest is not stopped, and each of its events is delivered or
- * counted.
+ * final; the stream of an honest guest is not stopped, and each of its events
+ * is delivered or counted as lost or dropped.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -16,12 +17,9 @@ typedef struct Ring {
     CtSink sink;
     HtConsumer consumer;
     bool honest;
-    /*
-     * the part of the input that chooses the guest's actions between two loads
-     * of the host
-     */
+    /* the part of the input that chooses the guest's actions in race() */
     FuzzInput race;
-    /* number of events that the honest guest has tried to write */
+    /* number of whole events that the guest has tried to write */
     uint64_t tried;
 } Ring;
 
@@ -165,8 +163,9 @@ static void guest(Ring *f, uint8_t action, FuzzInput *in)
 }
 
 /*
- * Called before each load of the host: the guest acts before about every fourth
- * load.
+ * Called before the host's atomic loads and acquire fences
+ * (shim/hypertrace/atomic.h): about every fourth time, the guest acts, as long
+ * as @race has input.
  */
 static void race(void)
 {
@@ -181,7 +180,10 @@ static void race(void)
     fuzz_guest = race;
 }
 
-/* Save the consumer's state, and load it as a new host of a migration does. */
+/*
+ * If the stream is not stopped, save the consumer's state, and load it as the
+ * destination of a migration does.
+ */
 static void migrate(Ring *f)
 {
     HtConsumer *c = &f->consumer;
@@ -195,8 +197,8 @@ static void migrate(Ring *f)
     c->open = false;
     g_assert_null(ht_consumer_load(c, c->info.index, &st));
     /*
-     * The sink is now the new host's, whose trace counts discarded events from
-     * 0.
+     * The sink is now that of the destination: its trace counts discarded
+     * events from 0.
      */
     f->sink.discarded = 0;
     ht_consumer_resume(c);

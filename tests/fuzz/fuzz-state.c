@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target state: load migrated state that may be forged: classes, a clock,
- * or the position of a stream
+ * Fuzz target state: load migrated state that may be forged: classes, the time
+ * map of a clock, or the state of a stream's consumer
  *
- * State that is refused changes nothing.  State that is accepted meets the same
- * rules as the state that a host itself makes.
+ * Refused state leaves the table of classes and the time map unchanged, and the
+ * consumer closed.  After a load that succeeds, the table, the map or the
+ * consumer works like one that a host itself has made.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"
@@ -150,7 +151,10 @@ static void any_state(FuzzInput *in, HtConsumerState *st)
     }
 }
 
-/* Resume a consumer at any position of a ring with some packets. */
+/*
+ * Change 1 to 4 members of the saved state of a consumer of a ring with some
+ * packets. If another consumer accepts the state, resume it.
+ */
 static void load_consumer(FuzzInput *in)
 {
     CtSink first = fuzz_sink(), second = fuzz_sink();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target symbols: parse any text as symbols that a guest has printed. The
- * symbol that is found for an address never has a higher address, and is found
- * by its name, too.
+ * symbol that is found for an address does not have a higher address, and the
+ * address of its name has a symbol. A shift that is found fits the first
+ * address.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/symbols.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target threads: parse any text as the list of a host's threads. The
- * parser reads only the text, and finds at most as many threads as a text of
- * this size can have.
+ * Fuzz target threads: parse any text as the list of a host's threads, and as
+ * the name of a vCPU's thread. The parsers read only the text, and find at
+ * most as many threads as a text of this size can have.
  */
 #include "host/threads.h"
 #include "fuzz.h"

@@ -3,8 +3,9 @@
  * Fuzz target time: add readings to a time map, arbitrary ones or those of two
  * honest clocks
  *
- * A map never overflows, and is monotone within each segment.  For honest
- * clocks it is never further from the truth than its bound.
+ * A time of a map is at most HT_TIME_MAX_NS, and times are monotone within each
+ * segment. For honest clocks, the map differs from the true time by at most its
+ * bound, a tick of the counter and 4 ns.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/time-map.h"
@@ -43,16 +44,14 @@ static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
         g_assert_cmpuint(ht_time_map_bound(m, a), ==, UINT64_MAX);
     }
     g_assert_cmpuint(m->slowest, <, m->fastest);
-    /*
-     * The readings change the frequency by at most a 32nd of the nominal one.
-     */
+    /* Readings move the frequency by at most a 32nd of the nominal one, @hz. */
     g_assert_cmpuint(ht_time_map_hz(m), >=, hz - hz / 32);
     g_assert_cmpuint(ht_time_map_hz(m), <=, hz + hz / 32);
     g_assert_cmpuint(ht_time_map_bound(m, MIN(a, b)), <=,
                      ht_time_map_bound(m, MAX(a, b)));
 }
 
-/* A map saved with a snapshot can be loaded. */
+/* Check that another map can load the segments of this map. */
 static void check_loads(const HtTimeMap *m, uint64_t hz)
 {
     HtTimeMap copy;
@@ -78,7 +77,7 @@ static void any(FuzzInput *in, uint64_t hz)
 
 typedef struct Truth {
     uint64_t hz;                /* nominal frequency in Hz */
-    int32_t ppm;                /* true frequency minus @hz, in ppm of @hz */
+    int32_t ppm;                /* actual frequency minus @hz, in ppm of @hz */
     uint64_t ns;                /* present time of the simulated host in ns */
 } Truth;
 
@@ -99,7 +98,10 @@ static void check_truth(const Truth *t, const HtTimeMap *m, uint64_t ns,
     g_assert_cmpuint(got + allowed + tick, >=, ns);
 }
 
-/* Return bound_ns of the segment that contains @counter. */
+/*
+ * Return bound_ns of the segment that contains @counter; of the first segment,
+ * if @counter is before it.
+ */
 static uint64_t bound_between(const HtTimeMap *m, uint64_t counter)
 {
     unsigned i = m->count;
@@ -123,7 +125,7 @@ static void honest(FuzzInput *in, uint64_t hz)
 
         /* readings are 4 us to 2.1 s apart */
         t.ns += ((uint64_t)(how & 15) + 1) << (12 + (how >> 4));
-        /* a reading is never more precise than a tick */
+        /* the maximum error of a reading is longer than a tick of the counter */
         bound = fuzz_bits(in, 2) % 20000 + 1 + 1000000000 / hz;
         off = fuzz_bits(in, 2) % (2 * bound + 1);
         ht_time_map_sample(&m, counter_at(&t, t.ns), t.ns - bound + off,
@@ -132,9 +134,7 @@ static void honest(FuzzInput *in, uint64_t hz)
         check_loads(&m, hz);
         last = t.ns;
         if (before) {
-            /*
-             * check a time between the last two readings, and a time after them
-             */
+            /* check a time between the last two readings, and a later time */
             at = before + fuzz_bits(in, 4) % (last - before + 1);
             if (counter_at(&t, at) >= m.seg[0].counter) {
                 check_truth(&t, &m, at, bound_between(&m, counter_at(&t, at)));

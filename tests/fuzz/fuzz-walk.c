@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target walk: compare ht_walk() with a simple and slow second walk
+ * Fuzz target walk: compare ht_walk() with a simple second parser
  *
- * An accepted run is well-formed, its times never decrease, and its classes are
- * ready; bytes after it and all payloads are unchanged; the walk stops exactly
- * where the second one does, and for the same reason.
+ * An accepted run has whole events of registered classes, and its times never
+ * decrease; ht_walk() changes neither payloads nor the bytes after the run; it
+ * stops where the second parser, plain_event(), stops, and for the same reason.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"
 
-/* An event as the specification's rules parse it */
+/* An event as plain_event() parses it, by the specification's rules */
 typedef struct Plain {
     uint32_t id;
     size_t header;
@@ -68,8 +68,9 @@ static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
 }
 
 /*
- * Iterate over a run as a backend does: each event must equal the one that
- * plain_event() parses from the original bytes.
+ * Iterate over a run as a backend does: each event must equal the event that
+ * plain_event() parses from the original bytes. Then check the state @after of
+ * the walk.
  */
 static void check_run(const HtWalk *before, bool cut, const HtTimeMap *time,
                       const uint8_t *bytes, size_t len, const uint8_t *walked,
@@ -123,8 +124,8 @@ static void check_run(const HtWalk *before, bool cut, const HtTimeMap *time,
 }
 
 /*
- * Walk all bytes. Where the walk stops at a cut, call it again for the rest, as
- * a consumer does.
+ * Call ht_walk() for the bytes. After HT_WALK_CUT call it again for the rest,
+ * as a consumer does, until it stops for another reason.
  */
 static void walk(HtWalk *w, const HtTimeMap *time, const uint8_t *bytes,
                  size_t len)
@@ -145,10 +146,7 @@ static void walk(HtWalk *w, const HtTimeMap *time, const uint8_t *bytes,
                   buf + done, &run, stop, w);
         g_assert_true(run.events || !before.cut || stop != HT_WALK_CUT);
 
-        /*
-         * the result depends only on the arguments: a second walk gives the
-         * same
-         */
+        /* a second call with the same arguments has the same result */
         g_assert_cmpint(ht_walk(&second, fuzz_classes(), time, again + done,
                                 len - done, &other), ==, stop);
         g_assert_cmpint(memcmp(&run, &other, sizeof(run)), ==, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target xentrace: read any file as a trace of a Xen host. The reader
- * reads only the file, and its sums of times and counts are consistent.
+ * reads only the file's bytes, and its sums of times and its counts are
+ * consistent.
  */
 #include "hypertrace/base.h"
 #include "host/xentrace.h"
@@ -59,8 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                          v->ticks[HT_RUN_RUNNABLE]);
         g_assert_cmpuint(taken(v->takers), ==, taken(v->rivals));
         /*
-         * @takers includes a wait that lasts at the end of the trace; @ticks
-         * does not include its time.
+         * @takers includes the time of a wait that has not ended at the end of
+         * the trace; @ticks does not include this time.
          */
         g_assert_cmpuint(taken(v->takers), <=,
                          v->ticks[HT_RUN_RUNNABLE] + v->unknown +

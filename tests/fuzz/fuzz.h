@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Code that the fuzz targets share: take numbers and events from the input,
- * make classes and sinks, and check counters
+ * Code that the fuzz targets share: take numbers, events and clock readings
+ * from the input, make classes and sinks, and check a consumer's counters
  *
- * Most targets read their input as a program: each byte chooses an action, the
- * bytes after it are its arguments, and bytes missing at the end are 0.  So
- * every input is meaningful, and a change of one byte changes one action. Other
- * targets take the input as the content of a file or text.
+ * Many targets read their input as a program: a byte chooses an action, the
+ * bytes after it are the action's arguments, and bytes missing at the end are
+ * 0.  So every input is valid, and a change of one byte often changes only one
+ * action. Other targets take the input as the content of a file, of memory or
+ * of a text.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -35,7 +36,10 @@ static inline bool fuzz_more(const FuzzInput *in)
     return in->p < in->end;
 }
 
-/* Take the next @bytes bytes of the input, as a little-endian number */
+/*
+ * Take the next @bytes bytes of the input, at most 8, as a little-endian
+ * number; bytes after the end of the input are 0.
+ */
 uint64_t fuzz_bits(FuzzInput *in, unsigned bytes);
 
 static inline uint8_t fuzz_u8(FuzzInput *in)
@@ -43,50 +47,59 @@ static inline uint8_t fuzz_u8(FuzzInput *in)
     return fuzz_more(in) ? *in->p++ : 0;
 }
 
-/* Return a number that is small, near a power of two, or arbitrary. */
+/*
+ * Take a number from the input: less than 128, near a power of two, or
+ * arbitrary.
+ */
 uint64_t fuzz_number(FuzzInput *in);
 
-/* Remove up to @size bytes from @in, and return them as a separate input. */
+/*
+ * Take the next @size bytes of @in, or all that are left, and return them as a
+ * separate input.
+ */
 FuzzInput fuzz_slice(FuzzInput *in, size_t size);
 
 /*
- * Return a copy in an allocation of exactly @size bytes, so that the sanitizer
- * detects reads beyond it.
+ * Return a copy of @bytes in an allocation of exactly @size bytes, so that the
+ * sanitizer detects reads beyond it; free it with free() or g_free().
  */
 void *fuzz_copy(const void *bytes, size_t size);
 
 /* Classes in addition to those of ct_classes() */
 enum {
-    /* a class with fields of all kinds, fixed and variable */
+    /* a class with a field of each kind, and sequences of each integer kind */
     FUZZ_MANY = CT_FAR + 1,
-    /* a class whose fixed part is larger than any packet */
+    /* a class with a payload that does not fit into a packet of any size */
     FUZZ_HUGE,
 };
 
 /*
- * Return a table with these classes and those of ct_classes(); a target must
- * not change it
+ * Return the table of FUZZ_MANY, FUZZ_HUGE and the classes of ct_classes(). All
+ * callers share it: a target must neither change nor free it.
  */
 HtClassTable *fuzz_classes(void);
 
 /*
- * Return the length of an event's payload, computed from the fields of its
- * class; -1 if it exceeds @avail.
+ * Return the length in bytes of the payload at @p of an event of class @c,
+ * computed field by field; -1 if it exceeds @avail.
  */
 ssize_t fuzz_payload(const HtClass *c, const uint8_t *p, size_t avail);
 
 /**
  * fuzz_event: append an event as an honest guest writes it
- * @in: chooses class, values and the step of the clock
+ * @in: chooses the class, the values and the step of the clock
  * @out: array to append to
  * @clock: the guest's counter at the last event; updated
  */
 void fuzz_event(FuzzInput *in, GByteArray *out, uint64_t *clock);
 
-/* Return a sink as ct_sink_init() makes one, but with fuzz_classes() */
+/* Return an empty sink for runs with events of fuzz_classes() */
 CtSink fuzz_sink(void);
 
-/* Add a reading of the clocks: usually plausible, sometimes arbitrary */
+/*
+ * Add a reading of the clocks to @m: near what the last segment gives, or
+ * arbitrary; arbitrary if @m has no segment.
+ */
 void fuzz_sample(FuzzInput *in, HtTimeMap *m);
 
 /* Check a consumer's counters against the runs that its sink received */

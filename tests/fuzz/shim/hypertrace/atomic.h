@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-lib's atomic.h with a hook before each load and each acquire fence. A
- * fuzz target runs the guest in this hook: like a second CPU that writes
- * between two loads of the host, but repeatable
+ * host-lib's atomic.h with the hook fuzz_guest() before each ht_atomic_read(),
+ * ht_atomic_load_acquire() and ht_fence_acquire(). A fuzz target runs the guest
+ * in this hook: like a second CPU that writes between two loads of the host,
+ * but repeatable
  */
 #ifndef HT_FUZZ_ATOMIC_H
 #define HT_FUZZ_ATOMIC_H
