@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target recording: read a recording of two processors, whose files cpu0
- * and cpu1 have pieces with any content and partly invalid headers. Events are
+ * Fuzz target recording: read a recording of two processors. Its files cpu0 and
+ * cpu1 have pieces with any content and partly invalid headers. Events are
  * whole, pages have at most the maximum size, reading by events and reading by
  * pages find equally many events, and dates stay in range.
  */

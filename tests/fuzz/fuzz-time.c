@@ -125,7 +125,7 @@ static void honest(FuzzInput *in, uint64_t hz)
 
         /* readings are 4 us to 2.1 s apart */
         t.ns += ((uint64_t)(how & 15) + 1) << (12 + (how >> 4));
-        /* the maximum error of a reading is longer than a tick of the counter */
+        /* the maximum error of a reading is longer than the counter's tick */
         bound = fuzz_bits(in, 2) % 20000 + 1 + 1000000000 / hz;
         off = fuzz_bits(in, 2) % (2 * bound + 1);
         ht_time_map_sample(&m, counter_at(&t, t.ns), t.ns - bound + off,
