@@ -76,16 +76,17 @@ void ht_directory_clear(HtDirectory *d, uint64_t discarded)
     d->class_bytes = 0;
     d->clocks = 0;
     memset(&d->clock, 0, sizeof(d->clock));
+    head(d)->wall_offset = ht_le64(ht_wall_offset());
     /*
-     * Remove the streams before the classes: if this host is killed in between,
-     * its successor must not continue a stream without the stream's classes.
+     * First the count, then the streams, then the classes: if this host is
+     * killed in between, its successor must not lose the count, and must not
+     * continue a stream without the stream's classes.
      */
+    publish(&head(d)->discarded, discarded);
     for (i = 0; i < HT_STREAMS_MAX; i++) {
         publish(&head(d)->streams[i].instance, 0);
     }
-    head(d)->wall_offset = ht_le64(ht_wall_offset());
     publish(&head(d)->class_bytes, 0);
-    publish(&head(d)->discarded, discarded);
     publish(&head(d)->clocks, 0);
 }
 

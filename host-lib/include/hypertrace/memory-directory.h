@@ -51,9 +51,9 @@ typedef struct HtDirectory {
  * ht_directory_clear: remove all classes, streams and clocks, and store the
  * present ht_wall_offset()
  * @d: the directory
- * @discarded: the number of discarded events that no trace has reported yet,
- *     which may include events of the removed streams; a host that is killed in
- *     this function may lose their number
+ * @discarded: the number of discarded events that no trace has reported yet;
+ *     stored before the streams are removed, because it may include events of
+ *     these streams: a host that is killed in this function loses none
  */
 void ht_directory_clear(HtDirectory *d, uint64_t discarded);
 

@@ -28,7 +28,7 @@
  * @numa: an HtOpts for each -numa, also of configuration files
  * @smbios: index in @argv of each argument of -smbios, as unsigned
  * @append_at: index in @argv of the argument of the -append that is in effect;
- *             0 if there is none, or if a later -machine or -readconfig sets
+ *             0 without -append, or if a later -machine or -readconfig sets
  *             the kernel's command line
  * @mem_path: the argument of the last -mem-path, or NULL
  * @query: QEMU prints something and runs no guest
@@ -78,7 +78,7 @@ void ht_qemu_free(HtQemu *q);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtQemu, ht_qemu_free)
 
 /**
- * ht_qemu_object() - find the -object with an id; NULL if there is none
+ * ht_qemu_object() - find the -object with an id; NULL without it
  */
 const HtOpts *ht_qemu_object(const HtQemu *q, const char *id);
 
