@@ -205,13 +205,15 @@ static int htk_memory_check(struct pci_dev *pdev, struct ht_caps *caps)
 
 static int htk_memory_map(struct htk *h, struct pci_dev *pdev)
 {
-	int ret = pci_request_region(pdev, HT_IVSHMEM_BAR, h->name);
+	int ret = pci_request_selected_regions_exclusive(pdev,
+							 BIT(HT_IVSHMEM_BAR),
+							 h->name);
 
 	if (ret)
 		return ret;
 	ret = htk_pci_map_ram(h, pdev, HT_IVSHMEM_BAR);
 	if (ret)
-		pci_release_region(pdev, HT_IVSHMEM_BAR);
+		pci_release_selected_regions(pdev, BIT(HT_IVSHMEM_BAR));
 	return ret;
 }
 
@@ -254,7 +256,7 @@ static int htk_memory_probe(struct pci_dev *pdev,
 
 unmap:
 	memunmap(h->ram);
-	pci_release_region(pdev, HT_IVSHMEM_BAR);
+	pci_release_selected_regions(pdev, BIT(HT_IVSHMEM_BAR));
 put:
 	htk_enable_remove(h);
 	htk_put(h);
@@ -279,7 +281,7 @@ static void htk_memory_remove(struct pci_dev *pdev)
 	memunmap(h->ram);
 	up_write(&h->life);
 	htk_enable_remove(h);
-	pci_release_region(pdev, HT_IVSHMEM_BAR);
+	pci_release_selected_regions(pdev, BIT(HT_IVSHMEM_BAR));
 	pci_disable_device(pdev);
 	htk_put(h);
 }

@@ -11,6 +11,8 @@
 #include "htk.h"
 #include "compat.h"
 
+#define HTK_PCI_BARS	(BIT(HT_PCI_BAR_REGS) | BIT(HT_PCI_BAR_RING))
+
 static struct pci_dev *htk_pci_dev(const struct virtio_device *vdev)
 {
 	if (!vdev->dev.parent || !dev_is_pci(vdev->dev.parent))
@@ -123,24 +125,22 @@ static int htk_pci_probe(struct htk *h)
 	int ret;
 
 	/*
-	 * Claim the regions.  In a kernel with CONFIG_IO_STRICT_DEVMEM, this
-	 * also keeps programs of root from mapping them through the PCI
-	 * resource files of sysfs.
+	 * Claim the regions exclusively, so that programs of root cannot map
+	 * them through the PCI resource files of sysfs, unless the kernel has
+	 * iomem=relaxed on its command line.
 	 */
-	ret = pci_request_region(pdev, HT_PCI_BAR_REGS, h->name);
+	ret = pci_request_selected_regions_exclusive(pdev, HTK_PCI_BARS,
+						     h->name);
 	if (ret)
 		return ret;
-	ret = pci_request_region(pdev, HT_PCI_BAR_RING, h->name);
-	if (ret)
-		goto release_regs;
 
 	ret = -EIO;
 	if (regs_size < PAGE_SIZE)
-		goto release_ram;
+		goto release;
 	h->regs_phys = pci_resource_start(pdev, HT_PCI_BAR_REGS);
 	h->regs = ioremap(h->regs_phys, regs_size);
 	if (!h->regs)
-		goto release_ram;
+		goto release;
 	htk_pci_read_caps(h, &h->core.caps);
 	ret = htk_pci_check(h, regs_size, ram_size);
 	if (ret)
@@ -159,10 +159,8 @@ unmap_ram:
 	memunmap(h->ram);
 unmap_regs:
 	iounmap(h->regs);
-release_ram:
-	pci_release_region(pdev, HT_PCI_BAR_RING);
-release_regs:
-	pci_release_region(pdev, HT_PCI_BAR_REGS);
+release:
+	pci_release_selected_regions(pdev, HTK_PCI_BARS);
 	return ret;
 }
 
@@ -188,8 +186,7 @@ static void htk_pci_remove(struct htk *h)
 	htk_pci_freeze(h);
 	memunmap(h->ram);
 	iounmap(h->regs);
-	pci_release_region(pdev, HT_PCI_BAR_RING);
-	pci_release_region(pdev, HT_PCI_BAR_REGS);
+	pci_release_selected_regions(pdev, HTK_PCI_BARS);
 }
 
 static int htk_pci_restore(struct htk *h)

@@ -123,8 +123,7 @@ static int pci_enable(const char *address)
 
 /*
  * Map the device's memory.  mmap() fails with EINVAL if the module has claimed
- * the region and the kernel has CONFIG_IO_STRICT_DEVMEM, and with EPERM if the
- * kernel is locked down.
+ * the region, and with EPERM if the kernel is locked down.
  */
 static int pci_map(struct ht_linux *l)
 {
