@@ -4,8 +4,9 @@
  * map of a clock, or the state of a stream's consumer
  *
  * Refused state leaves the table of classes and the time map unchanged, and the
- * consumer closed.  After a load that succeeds, the table, the map or the
- * consumer works like one that a host itself has made.
+ * consumer closed.  After a load that succeeds, known classes keep their ids,
+ * the map's dates stay in range, and the consumer counts the events that it
+ * delivers.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"

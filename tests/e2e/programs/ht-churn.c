@@ -64,8 +64,8 @@ struct table {
     uint32_t end;               /* 1: all programs must end */
     uint32_t seed;
     uint32_t pause;             /* a pause is shorter than this time in us */
-    int32_t changer;            /* process that changes a setting, or 0 */
-    uint32_t changed;           /* time of the last change, in s */
+    int32_t changer;            /* PID that changes a setting now, or 0 */
+    uint32_t changed;           /* end of the last change: time() */
     struct row rows[ROWS_MAX];
 };
 

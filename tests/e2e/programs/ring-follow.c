@@ -46,7 +46,7 @@ typedef struct Follow {
     /* time in ns of the newest event of each earlier epoch, as text */
     GString *boots;
     GString *texts;
-    /* number of epochs whose kernel address is in @texts */
+    /* number of epochs that have an address, or 0, in @texts */
     uint32_t texts_of;
     uint64_t newest, newest_epoch;
 } Follow;
