@@ -8,8 +8,9 @@
  *     bench serial=1
  *
  * Without device and channel, all devices are measured in turn.  With serial=1,
- * the payload reads the lines "bench ..." from the serial port, to which the
- * host writes them.  The line "quit" ends the payload.
+ * the payload reads lines that the host writes to the serial port.  A line
+ * "bench ..." with options of the first form starts a measurement, the line
+ * "quit" ends the payload.
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
@@ -111,8 +112,8 @@ static struct ht_stream *open_stream(unsigned index)
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
         /*
-         * The first access to a page causes an exit: access all before the
-         * measurement.
+         * The guest's first access to a page may cause an exit: access all
+         * pages before the measurement.
          */
         memset(s->packets, 0, (uint64_t)dev->caps.packet_size *
                               dev->caps.packets);
@@ -144,8 +145,9 @@ static bool bench_device(unsigned index, const struct ht_bench_params *setting,
     params.interval = rate ? (report.clock_hz << 16) / rate : 0;
     if (!params.group) {
         /*
-         * With channel=hypercall each doorbell is an exit, so time groups of
-         * caps.batch events, each with one doorbell.
+         * With channel=hypercall each doorbell is an exit to QEMU.  The library
+         * rings after every caps.batch events, so time groups of this size: the
+         * groups have the same number of doorbells.
          */
         params.group = d->dev.caps.channel == HT_CHANNEL_HYPERCALL ?
                        d->dev.caps.batch : 32;

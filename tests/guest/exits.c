@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The payload's function exits: measure the cost of leaving the guest, without
- * any tracing
+ * any events
  *
- * These costs are lower limits for the function bench: with channel=hypercall a
- * doorbell cannot be cheaper than an exit to QEMU. With the other channels KVM
- * handles the doorbell, which cannot be cheaper than an exit to the kernel.
+ * These costs are lower limits for the cost of a doorbell: with
+ * channel=hypercall a doorbell cannot be cheaper than an exit to QEMU. With the
+ * other channels KVM, if it runs the guest, handles the doorbell, which cannot
+ * be cheaper than an exit to the kernel.
  */
 #include "hypertrace/hypertrace.h"
 #include "clock.h"
@@ -16,7 +17,7 @@
 #include "payload.h"
 #include "virtqueue.h"
 
-#define DELAY_PORT      0x80    /* a write has no effect, but causes an exit */
+#define DELAY_PORT      0x80    /* a write causes an exit to QEMU, which ignores it */
 
 static uint8_t *mmio_target;
 static struct ht_stream *rung;

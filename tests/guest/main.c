@@ -9,9 +9,10 @@
  *         -device hypertrace,channel=shm,backend=b
  *         -kernel hypertrace-payload -append "bench events=1000000"
  *
- * (scripts/vm/payload.py does that).  The functions are probe, exits, bench,
- * selftest, study, soak and hostile, each with its options in its own file.
- * Results are JSON objects, one per line; console.h has the exit status.
+ * (scripts/vm/payload.py starts QEMU in a similar way).  The functions are
+ * probe, exits, bench, selftest, study, soak and hostile, each with its options
+ * in its own file.  Results are JSON objects, one per line; a fault of the
+ * processor is reported as text.  console.h has the exit status.
  */
 #include "boot.h"
 #include "cmdline.h"

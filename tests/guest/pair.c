@@ -16,15 +16,15 @@ struct producer {
     uint64_t end;
     struct samples samples;
     /*
-     * barrier that all producers share: number of producers that have not
-     * arrived yet
+     * counter that all producers share: number of producers that are not ready
+     * to emit yet
      */
     uint32_t *gate;
 };
 
 static struct producer producers[PAIR_MAX];
 
-/* Begin to measure when all producers are ready. */
+/* Emit and measure groups of events, from when all producers are ready. */
 static void produce(void *arg)
 {
     struct producer *p = arg;

@@ -13,9 +13,10 @@
 
 /**
  * pair_run() - emit events with 32 bytes of payload, and print for each
- *              producer its events, its time and the cost of an event
- * @streams: open streams, one per producer; for two, call smp_start() before
- * @n: number of producers
+ *              producer its numbers of sent and discarded events, its time, and
+ *              the distribution of the time of an emit
+ * @streams: streams that were just opened, one per producer
+ * @n: number of producers, 1 or 2; before a call with 2, call smp_start()
  * @events: events of each producer, rounded up to a multiple of 64
  * @hz: ticks of the clock per second
  */

@@ -2,7 +2,7 @@
 /*
  * The peers virtio-serial and virtio-serial-queued: for each event, send a
  * message of 8 bytes to a stock virtio-serial port, the transport of
- * virtio-trace and of many agents
+ * virtio-trace and of many guest agents
  *
  * The driver below uses port 0 (-device virtconsole). It declines the feature
  * multiport: then the device assumes that the port is open.
@@ -14,7 +14,10 @@
 #define VIRTIO_SERIAL           0x10431af4u
 #define QUEUE_TX                1
 
-/* Members of struct virtio_pci_cap and virtio_pci_common_cfg */
+/*
+ * PCI id and types of struct virtio_pci_cap; offsets in struct
+ * virtio_pci_common_cfg
+ */
 #define CAP_VENDOR              0x09
 #define CAP_COMMON              1
 #define CAP_NOTIFY              2
@@ -166,7 +169,10 @@ static void serial_send(uint64_t n, unsigned queued)
     }
 }
 
-/* Wait for the device after each message, as Linux's driver does. */
+/*
+ * Wait for the device after each message, as Linux's driver does if the port is
+ * a console
+ */
 static void serial_emit(uint64_t n)
 {
     serial_send(n, 0);

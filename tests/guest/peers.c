@@ -18,7 +18,7 @@ static uint64_t window[(1 << 20) / 8 + 8];
 
 /*
  * The same loop as the row "limit" of emit-bench: read the clock, write 40
- * bytes, store the head with a release
+ * bytes to memory, store the head with a release.  No host reads them.
  */
 static void limit_emit(uint64_t n)
 {
@@ -45,9 +45,10 @@ static const struct peer peer_limit = {
 };
 
 /*
- * The peer "pio": one write to an I/O port for each event, as the boot timers
- * of other virtual machine monitors use it. Port 0x80, to which firmware writes
- * its progress codes, causes an exit to QEMU, which ignores the write.
+ * The peer "pio": one write to an I/O port for each event, as guests report
+ * steps of their boot to some other virtual machine monitors. A write to port
+ * 0x80, to which firmware writes its progress codes, causes an exit to QEMU,
+ * which ignores the write.
  */
 static void pio_emit(uint64_t n)
 {
@@ -66,8 +67,8 @@ static const struct peer peer_pio = {
  * The peer "mmio": the design of the patches named "hypertrace" that were
  * posted for QEMU in 2016. The guest stores arguments in shared memory, then
  * writes a register, so that the host reads them.  Here the register belongs to
- * QEMU's educational device, and no host code reads the arguments: this is the
- * lower bound of such an event's cost.
+ * QEMU's educational device, and no host code reads the arguments: the measured
+ * cost is a lower bound for an event of that design.
  */
 #define EDU_VENDOR_DEVICE       0x11e81234u
 #define EDU_FACTORIAL_STATUS    0x20

@@ -9,11 +9,12 @@
 #include "ht-baremetal.h"
 
 /**
- * struct peer - one of these ways to report an event
- * @name: its name in commands and results
- * @open: find and start the hardware; returns 0, or a negative errno, which is
- *        -ENODEV if this machine does not have the hardware
- * @emit: report @n events to the host, one by one
+ * struct peer - a way to report an event that is compared with hypertrace
+ * @name: name of the peer in commands and results
+ * @open: find and start the hardware that the peer uses, if any; returns 0, or
+ *        a negative errno: -ENODEV if PCI bus 0 does not have the hardware
+ * @emit: report @n events, each on its own; the peer "limit" reports to nobody,
+ *        but only writes to memory
  */
 struct peer {
     const char *name;

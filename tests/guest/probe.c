@@ -2,9 +2,10 @@
 /*
  * The payload's function probe: measure the speed of ring 0 and of ring 3
  *
- * A KVM without hardware virtualization emulates ring 0: code takes about a
- * thousand times as long there as in ring 3.  In such a guest, an operating
- * system is too slow to use; this payload is not, because it runs in ring 3.
+ * Some KVMs, which lack hardware virtualization, emulate ring 0: code takes
+ * about a thousand times as long there as in ring 3.  In a guest of such a KVM,
+ * an operating system is too slow to use; this payload is not, because only its
+ * first instructions run in ring 0.
  */
 #include "boot.h"
 #include "clock.h"
@@ -12,8 +13,8 @@
 #include "payload.h"
 
 /*
- * Maximum number of ticks for one iteration at real speed; if ring 0 is
- * emulated, an iteration takes thousands of ticks.
+ * Maximum number of ticks for one iteration of boot_loop() if KVM does not
+ * emulate ring 0; if KVM does, an iteration in ring 0 takes thousands of ticks.
  */
 #define TICKS_MAX       100
 #define TRIES           16
@@ -24,8 +25,8 @@ enum payload_exit payload_probe(void)
 
     cmdline_done();
     /*
-     * Take the fastest of TRIES tries, because interrupts of the host slow some
-     * tries.
+     * Take the fastest of TRIES tries in ring 3, because interrupts of the host
+     * slow some tries.
      */
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t ticks = boot_loop();

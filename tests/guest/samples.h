@@ -31,8 +31,9 @@ static inline void samples_add(struct samples *s, uint64_t ticks,
 }
 
 /**
- * samples_json() - print the number of groups, and the percentiles of the time
- *                  of one operation in ns, into the open JSON object
+ * samples_json() - print to the open JSON object the number of groups and, if it
+ *                  is not 0, percentiles over the groups: of the average time in
+ *                  ns that an operation of the group took
  * @s: the samples; the function sorts them
  * @hz: ticks per second
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * For the payload's self-test: emit a sequence of events whose arrival the host
- * checks
+ * For the payload's self-test: emit known events, and print how many the host's
+ * trace must have
  *
- * tests/e2e/test_baremetal.py has the same sequence: change both.
+ * tests/e2e/test_baremetal.py, which checks the trace, has the same events:
+ * change both.
  */
 #include "hypertrace/event.h"
 #include "libc.h"
@@ -34,7 +35,7 @@ static char many_names[MANY_CLASSES][16];
 struct sender {
     struct ht_stream *s;
     uint64_t sent;
-    /* number of events emitted so far that the host must count as lost */
+    /* number of events that were discarded so far: the host counts as many */
     uint64_t lost;
 };
 
@@ -68,7 +69,6 @@ static void emit_kinds(struct sender *t)
     count(t, "no fields", ht_emit_empty(t->s));
 }
 
-/* Register MANY_CLASSES classes, more than an 8-bit id can name, in one call */
 static void register_many(struct ht_device *dev)
 {
     static struct ht_class *all[MANY_CLASSES];
@@ -109,7 +109,10 @@ static void emit_many(struct sender *t)
     selftest_check("flush many", flushed, 0);
 }
 
-/* Emit events that must be discarded and counted as lost */
+/*
+ * Emit three events that must be discarded and counted as lost, and one that
+ * must be accepted
+ */
 static void emit_lost(struct sender *t)
 {
     struct ht_stream *s = t->s;
@@ -195,7 +198,7 @@ void selftest_events(struct ht_bm_device *d, unsigned index)
     emit_lost(&t);
     /*
      * Wait until the 24 bits of the clock in a short header no longer suffice:
-     * the next event gets an extended header.
+     * the next event, which does not begin a packet, gets an extended header.
      */
     wait_ticks(2ull * (HT_CLOCK_MASK + 1));
     for (uint64_t n = 0; n < SEQUENCE; n++) {
@@ -229,7 +232,7 @@ void selftest_takeover(struct ht_bm_device **d, unsigned index)
     for (uint64_t n = 0; n < 3; n++) {
         count(&t, "left behind", ht_emit_seq(s, n));
     }
-    /* With virtio, a takeover loses events that were not flushed, so flush. */
+    /* With virtio, a takeover may lose events that were not flushed: flush. */
     if (old->dev.caps.channel == HT_CHANNEL_VIRTIO) {
         selftest_check("flush", ht_stream_flush(s), 0);
     }
@@ -270,8 +273,8 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
     ht_put64(p, 1);
     /*
      * Set the first 4 bytes of the event's header to 0, so that the host reads
-     * the invalid class id 0. The header may have 4 bytes, or more after a
-     * pause of some ms.
+     * the invalid class id 0. The header has 4 bytes, or 13 if the vCPU paused
+     * for some ms since the previous event; both begin with the id.
      */
     ht_put32(bad.s->cur, 0);
     ht_commit(bad.s);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's function selftest: check that the device does towards a guest
- * what its specification says
+ * The payload's function selftest: check that the device behaves towards its
+ * guest as the specification says
  *
- * Each check prints one line.  selftest-events.c emits a known sequence of
- * events, and the host's test checks its trace.
+ * Each check prints one line.  selftest-events.c emits known events; a test on
+ * the host checks that the trace has these events.
  */
 #include "cmdline.h"
 #include "device.h"
@@ -61,8 +61,8 @@ static void device_done(const struct ht_bm_device *d, unsigned index)
 /* Messages of a careless guest --------------------------------------------- */
 
 /*
- * Send a message, also repeatedly while the device replies that it is busy.
- * Return the status of the reply, or a negative errno without a valid reply.
+ * Send a message, and again while the device replies that it is busy. Return
+ * the status of the last reply, or a negative errno if there is no valid reply.
  */
 static int64_t exchange(struct ht_bm_device *d, void *msg, uint16_t type,
                         uint32_t size)
@@ -98,10 +98,10 @@ struct bad_class {
     const char *what;
     const char *name;
     struct ht_msg_field field;
-    /* NULL: the class has no field */
+    /* NULL: the message contains no field */
     const char *field_name;
     uint8_t loglevel;
-    uint8_t nr_fields;          /* number of fields according to the message */
+    uint8_t nr_fields;          /* number of fields that the message states */
     /* bytes that are missing at the message's end */
     int8_t cut;
 };

@@ -7,19 +7,29 @@
 
 #include "device.h"
 
-/* Print one line, and count a failure if @got is not @want; returns success */
+/* Print one line; if @got is not @want, count a failure and return false */
 bool selftest_check(const char *what, int64_t got, int64_t want);
 /*
- * Print the numbers of events and losses that the host must find in its trace
+ * Print how many events and discarded events of stream instance @instance the
+ * host's trace must have
  */
 void selftest_sent(unsigned index, const char *stream, uint64_t instance,
                    uint64_t events, uint64_t lost);
 
-/* Emit a fixed sequence of events, with every kind of field and header */
+/*
+ * Emit events with fields of all kinds, and with headers of 4, 6 and 13 bytes;
+ * check the device's counts of them
+ */
 void selftest_events(struct ht_bm_device *d, unsigned index);
-/* Open @d again, as a new driver does, while the old one has open streams */
+/*
+ * Open device @d again, as a new driver does, while a stream of the old driver
+ * is open
+ */
 void selftest_takeover(struct ht_bm_device **d, unsigned index);
-/* Check that the host stops a stream that breaks the rules, and no other one */
+/*
+ * Check that the host stops a stream with an invalid event and, if the device
+ * has more than one stream, that another stream still works
+ */
 void selftest_stopped(struct ht_bm_device *d, unsigned index);
 
 #endif /* PAYLOAD_SELFTEST_H */

@@ -6,21 +6,23 @@
  *     soak
  *
  * The host sends command lines to the serial port. The payload answers each
- * command "round" with one row on the debug port; "quit" ends the payload:
+ * command "round" with one row, a JSON object, on the debug port; "quit" ends
+ * the payload:
  *
  *     round seed=S events=N [few=MASK] end=close|leave|takeover|reset
  *     quit
  *
- * The seed decides what a round does: it opens and closes streams, and emits
- * events of all sizes in bursts of random length.  Some bursts wait for room in
- * the ring, some have a fixed rate.  Between bursts, it may pause, push or
- * flush.  A round ends after N events.  Devices whose bit in MASK is set, and
- * those of channel hypercall, emit only short bursts.  At the end, the round
- * closes all streams, leaves them open, opens some devices again as another
- * driver would, or waits for one more line and then resets the machine.
+ * The seed decides what a round does: the round opens and closes streams, and
+ * emits events of four sizes in bursts of random length.  Most bursts wait for
+ * room in the ring, some have a fixed rate.  Between bursts, the round may for
+ * example pause, push or flush.  It ends when N events or more were sent.
+ * Bursts to devices with a bit in MASK, and to those of channel hypercall, are
+ * short.  At the end, the round closes all streams, leaves them open, opens
+ * some devices again as another driver would, or waits for one more line and
+ * then resets the machine.
  *
- * The results are in struct book.  The host may read it from the guest's memory
- * whenever the VM is stopped; the payload's first row states its address.
+ * The results are in struct book.  The host may read the book from the guest's
+ * memory while the VM is stopped; the payload's first row states the address.
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
@@ -33,7 +35,7 @@
 #include "serial.h"
 
 #define DEVICES_MAX     8
-/* maximum number of streams that the payload opens on a device */
+/* maximum number of streams that are open on a device at a time */
 #define STREAMS_MAX     8
 /* maximum number of entries `closed` in the book: those of one round */
 #define CLOSED_MAX      512
@@ -46,8 +48,8 @@
 #define RESET_HARD      0x06
 
 /*
- * a stream instance that was closed, and the host's counters of it after the
- * close
+ * a stream instance that was closed, or that a takeover ended; after a close,
+ * also the host's counters of this instance
  */
 struct closed {
     uint64_t device;
@@ -67,8 +69,8 @@ struct slot {
 
 /*
  * Results for the host. The content is inconsistent while @changing is set or
- * while the member `busy` of any open stream is set. @rounds: number of rounds
- * begun since boot.
+ * while the member `busy` of an open stream in @slots is set. @rounds: number of
+ * rounds begun since the payload's start.
  */
 static struct book {
     uint64_t changing;
@@ -157,8 +159,9 @@ static bool pause_hook(uint64_t ticks, uint64_t tries)
     }
     if (ticks && !(tries & 63)) {
         /*
-         * After every 64th try, push the producer's events, because the payload
-         * has no timer that would push them.
+         * The producer waits for the time of its next event. Push its events at
+         * the first of every 64 tries, because the payload has no timer that
+         * would push them.
          */
         ht_stream_push(producer);
     }
@@ -231,7 +234,7 @@ static void take_over(unsigned d)
     if (device[d]->dev.caps.channel == HT_CHANNEL_VIRTIO) {
         /*
          * With virtio, device_open() resets the device, and events that were
-         * not submitted would be lost: flush the streams.
+         * not submitted may be lost: flush the streams.
          */
         for (unsigned i = 0; i < n; i++) {
             if (slots[i].open) {
@@ -270,7 +273,7 @@ static uint64_t burst(unsigned d, struct ht_stream *s, uint64_t most)
         params.nr_kinds = 1 + below(HT_BENCH_KINDS);
     }
     if (!below(16)) {
-        /* emit at a fixed rate, for a millisecond at most */
+        /* emit at a fixed rate, so that the events are due within 1 ms */
         params.events = params.events < 64 ? params.events : 64;
         params.interval = ((hz << 16) / 1000 / params.events) >> below(8);
     }
@@ -406,8 +409,8 @@ static void open_devices(void)
     for (unsigned d = 0; d < nr_devices; d++) {
         device[d] = device_open(d);
         /*
-         * Register in the same order on each device, so that all of them give
-         * the same ids.
+         * Register in the same order on each device, so that all devices give a
+         * class the same id: the struct ht_class of a kind has only one id.
          */
         for (unsigned k = 0; k < HT_BENCH_KINDS; k++) {
             struct ht_bench_params one = {

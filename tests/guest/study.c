@@ -4,7 +4,8 @@
  * one by one through the serial port, so that the host can alternate between
  * those that it compares
  *
- * A command is a line; the result is a line on the debug port:
+ * A command is a line.  Its result is a line on the debug port, a JSON object;
+ * with hold=1 or delay=MS, and for "pair", further lines are printed:
  *
  *     run device=I event=0|8|32|64|256|1024|4096 events=N [group=N]
  *         [batch=N] [mode=lossless|flat|rate] [rate=N] [hold=1]
@@ -15,7 +16,7 @@
  *
  * mode=lossless: before each group, the producer waits for room; the groups'
  *     times do not include the waits.
- * mode=flat: the producer never waits.
+ * mode=flat: the producer emits the groups without a wait.
  * mode=rate: the producer waits until the next group is due, so that it emits
  *     N events a second.  Meanwhile it pushes the open packet every half of the
  *     device's flush-ms.  It never waits for room.
@@ -23,7 +24,7 @@
  *     one, and wait for a line after each, so that the host can stop its
  *     consumer while events are emitted.  The command "run" brings the ring
  *     into this processor's cache after the first of these lines.  The command
- *     "pair" also waits twice, see pair().
+ *     "pair" always waits for two lines, see pair().
  * delay=MS: print "ready", wait for MS milliseconds without an exit, then
  *     begin, so that the host can stop the thread of QEMU that passes on the
  *     host's lines.
@@ -82,7 +83,8 @@ static void hold(const char *at)
 
 /*
  * Return true if the packet after the open one is free, so that the next group
- * of events fits even if the open packet has no room
+ * of events fits even if the open packet has no room; also if the stream
+ * overwrites old packets
  */
 static bool room(struct ht_stream *s)
 {
@@ -127,8 +129,8 @@ static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
 }
 
 /*
- * Write to all packets of a stream's ring, so that this processor caches them.
- * The ring must be empty.
+ * Write zeros to all packets of a stream's ring, so that this processor caches
+ * them as far as its cache has room.  The ring must be empty.
  */
 static void touch(struct ht_stream *s)
 {
@@ -158,8 +160,8 @@ static struct ht_stream *open_stream(unsigned index)
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
         /*
-         * Access each page now: the first access to a page causes an exit,
-         * which must not be part of the measurement.
+         * Access each page now: the guest's first access to a page may cause an
+         * exit, which must not be part of the measurement.
          */
         touch(s);
     }
@@ -300,8 +302,8 @@ static void pair(void)
     check(bench_register(dev), "cannot register a class");
     for (unsigned i = 0; i < n; i++) {
         /*
-         * Put each stream on pages of its own, because processors also prefetch
-         * neighbouring cache lines.
+         * Let each stream begin on a new page, so that two streams share no
+         * page: processors also prefetch neighbouring cache lines.
          */
         streams[i] = streams[i] ?: mm_alloc(sizeof(*streams[i]), 4096);
         if (!streams[i]) {
