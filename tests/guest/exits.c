@@ -17,7 +17,8 @@
 #include "payload.h"
 #include "virtqueue.h"
 
-#define DELAY_PORT      0x80    /* a write causes an exit to QEMU, which ignores it */
+/* port: a write causes an exit to QEMU, which ignores it */
+#define DELAY_PORT      0x80
 
 static uint8_t *mmio_target;
 static struct ht_stream *rung;

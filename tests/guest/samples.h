@@ -31,9 +31,9 @@ static inline void samples_add(struct samples *s, uint64_t ticks,
 }
 
 /**
- * samples_json() - print to the open JSON object the number of groups and, if it
- *                  is not 0, percentiles over the groups: of the average time in
- *                  ns that an operation of the group took
+ * samples_json() - print to the open JSON object the number of groups and, if
+ *                  there are groups, percentiles of the groups' average times
+ *                  of one operation, in ns
  * @s: the samples; the function sorts them
  * @hz: ticks per second
  */

@@ -68,9 +68,9 @@ struct slot {
 };
 
 /*
- * Results for the host. The content is inconsistent while @changing is set or
- * while the member `busy` of an open stream in @slots is set. @rounds: number of
- * rounds begun since the payload's start.
+ * Results for the host. The content is inconsistent while @changing is set, or
+ * the member `busy` of an open stream in @slots. @rounds: number of rounds that
+ * have begun since the payload's start.
  */
 static struct book {
     uint64_t changing;

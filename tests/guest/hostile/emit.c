@@ -13,8 +13,8 @@
 #define EVENTS_MAX  200
 
 /*
- * In each round, open the device as a second driver would, while the stream
- * that the previous round opened is still open.
+ * In each round, open the device as another driver would, while the stream that
+ * the previous round opened, if there was one, is still open.
  */
 void hostile_takeovers(unsigned index)
 {
@@ -46,10 +46,10 @@ void hostile_takeovers(unsigned index)
 }
 
 /*
- * Emit bursts of events until the machine is reset. In each report, print the
- * lowest number of events that the host must read ("flushed"), and the number
- * of events emitted ("sent"). With a ring, the host must read all committed
- * events; with virtio, only a report after a flush states a number above 0.
+ * Emit bursts of events until the machine is reset. Report how many events the
+ * stream has sent ("sent"), and how many of these the host must deliver even if
+ * the reset comes now ("flushed"). With a ring, the host must deliver all
+ * events; with virtio, all in a report right after a flush, else 0.
  */
 void hostile_emits(unsigned index)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's function hostile: break the rules, next to honest streams
+ * The payload's function hostile: break the rules of the protocol, while honest
+ * streams keep them
  *
  * Options: what=registers|streams|virtqueues|takeovers|chance|emits, seed,
  * rounds, step, device.  tests/e2e/test_hostile.py and test_properties.py

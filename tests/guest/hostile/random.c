@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A hostile guest (what=chance): send random classes, events and bytes, next to
- * an honest stream whose events have all kinds of fields and are known to the
- * host
+ * an honest stream with known events that have many kinds of fields
  *
- * tests/e2e/test_properties.py has the same honest events: change both.
+ * tests/e2e/test_properties.py, which checks the honest stream's trace, has the
+ * same events: change both.
  */
 #include "hypertrace/event.h"
 #include "hostile.h"
@@ -12,8 +12,8 @@
 #include "mm.h"
 
 /*
- * number of classes that the guest remembers; each further one replaces the
- * oldest
+ * number of classes that the guest remembers; each further registration, also
+ * one that fails, makes it forget the oldest
  */
 #define CLASSES     48
 #define FIELDS      6
@@ -87,7 +87,7 @@ static uint8_t *put_name(uint8_t *p, uint8_t *len)
 
 /*
  * Register a class with random fields and names. A name may already be in use
- * or not allowed. In one of four cases, change a bit of the message.
+ * or not allowed. In about one of four cases, change a bit of the message.
  */
 static void register_class(struct chaos *c)
 {
@@ -127,9 +127,9 @@ static void register_class(struct chaos *c)
 
 /*
  * Write a random value to one random word of 8 bytes. If the device has a ring,
- * one call in four chooses a word of the guest's line. Half of the other calls
- * choose a word of the @size bytes from position @at of the stream, the rest a
- * word anywhere in the packets.
+ * about one call in four chooses one of the first three words of the guest's
+ * line. About half of the other calls choose a word of the @size bytes from
+ * position @at of the stream, the rest a word anywhere in the packets.
  */
 static void corrupt(struct chaos *c, uint64_t at, uint64_t size)
 {
@@ -188,8 +188,8 @@ static void emit(struct chaos *c)
         memcpy(p, bytes, size);
         if (hostile_below(8) == 0) {
             /*
-             * In one of eight cases, change a word before the commit: the host
-             * has not read this event yet.
+             * In about one of eight cases, change a word before the commit:
+             * then the host has not read this event yet.
              */
             corrupt(c, head(c), HT_EVENT_HEADER + size);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hostile guest (what=registers): access BAR0 as no driver does
+ * A hostile guest (what=registers): access the registers in BAR 0 and the
+ * mailbox as no driver does, and send random messages
  */
 #include "hostile.h"
 #include "internal.h"
@@ -11,8 +12,8 @@
 /* number of access widths: 1, 2, 4 and 8 bytes */
 #define WIDTHS          4
 /*
- * number of types to try: those of all known messages, 0, and one number that
- * is no type
+ * number of message types to try: those of all known messages, 0, and the first
+ * number that is no type
  */
 #define TYPES           (HT_MSG_SETTINGS + 2)
 
@@ -61,8 +62,8 @@ static void read_bytes(uint8_t *to, const uint8_t *from, unsigned n)
 }
 
 /*
- * Check at every @step-th offset, aligned or not, that reads of all widths
- * return the same bytes
+ * Check at every @step-th offset of BAR 0, aligned or not, that reads of 2, 4
+ * and 8 bytes return the same values as reads of single bytes
  */
 static void check_reads(struct ht_bm_device *d, unsigned step)
 {
@@ -136,8 +137,8 @@ static uint32_t random_message(uint8_t *msg)
         [HT_MSG_TAKEOVER] = sizeof(struct ht_msg),
         [HT_MSG_DISCARDED] = sizeof(struct ht_msg_discarded),
         /*
-         * With these types, the reply is longer than the message: leave room
-         * for 32 more bytes.
+         * With these types, the reply may need more bytes than the request's
+         * header: leave room for 32 more bytes.
          */
         [HT_MSG_ENABLED] = sizeof(struct ht_msg_enabled) + 32,
         [HT_MSG_SETTINGS] = sizeof(struct ht_msg_settings) + 32,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hostile guest (what=streams): write wrong bytes to streams, one fault at a
- * time or all at once
+ * A hostile guest (what=streams): write wrong bytes to streams, first one fault
+ * in each stream, then many random ones
  */
 #include "hostile.h"
 #include "libc.h"
@@ -9,7 +9,7 @@
 #include "payload.h"
 #include "virtqueue.h"
 
-/* number of forged packets; the last one is open, the others are closed */
+/* number of forged packets; in a ring, the last one is open */
 #define PACKETS         2
 #define EVENTS          20u
 #define EVENT_SIZE      (HT_EVENT_HEADER + 8u)
@@ -65,7 +65,9 @@ static const struct {
 };
 
 /**
- * struct forger - a stream whose bytes this file writes, instead of the library
+ * struct forger - a stream to which this file writes, instead of the library
+ * @d: the device
+ * @s: the stream
  * @bytes: packets that will be copied to the ring or, with channel=virtio, be
  *         submitted
  * @content: number of used bytes of each packet
@@ -95,8 +97,8 @@ static uint8_t *event_at(struct forger *f, unsigned i, unsigned n)
 }
 
 /*
- * Fill @f with what a correct guest writes: packets, the guest's line, and the
- * headers and sizes of the buffers
+ * Fill @f with what a correct guest writes: packets with events, the guest's
+ * line, and the headers and sizes of virtio's buffers
  */
 static void forge(struct forger *f)
 {
@@ -378,8 +380,8 @@ static void scribble_ring(struct forger *f)
         break;
     case 4:
         /*
-         * Repair a packet of the ring: overwrite it with one of the valid
-         * packets.
+         * Overwrite a packet of the ring with one of the forged packets, which
+         * have no fault here.
          */
         at = hostile_below(packets);
         memcpy(f->s.packets + at * f->packet_size,
@@ -409,8 +411,8 @@ static void scribble_buffers(struct forger *f)
     attack_packet(f, hostile_below(ATTACKS), i);
     attack_buffer(f, hostile_below(ATTACKS), i);
     /*
-     * Replace size 0 by 1: virtio does not allow empty buffers, and
-     * virtqueues.c tests them.
+     * Replace size 0 by 1: virtio does not allow empty buffers, with which a
+     * device stops; virtqueues.c tests them.
      */
     f->size[i] = f->size[i] ? f->size[i] : 1;
     submit(f, i);

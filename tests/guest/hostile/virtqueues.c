@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A hostile guest (what=virtqueues): use virtqueues that break virtio's
- * rules, and pass buffers in device memory
+ * rules, and pass buffers in the registers of devices
  *
- * The attacker enables the interrupt pin of the device, because other devices
- * of QEMU had a bug there: if a buffer was in device memory, a thread raised
- * the pin without holding the big QEMU lock.
+ * The attacker enables the interrupt pin of the device, because QEMU's code for
+ * the pin needs the big QEMU lock, also if another thread than the vCPU's finds
+ * the fault.
  */
 #include "hostile.h"
 #include "io.h"
@@ -28,7 +28,10 @@
 
 #define WAIT_MS                 5000
 #define RANDOM_WAIT_MS          20
-/* descriptors in the indirect table: more than a queue of QEMU may have */
+/*
+ * number of descriptors in the indirect table: more than a queue of QEMU may
+ * have
+ */
 #define TABLE                   2048
 
 enum attack {
@@ -58,8 +61,8 @@ static const struct {
     [NO_MEMORY] = { "buffer where nothing is", EITHER },
     [NO_TABLE] = { "indirect table where nothing is", EITHER },
     /*
-     * On the control queue, the device writes its reply to its own registers.
-     * This may disable the queue or the device, so any outcome is right.
+     * On the control queue, the device writes its reply to its own registers,
+     * which may disable the queue or the device. So any outcome is right.
      */
     [OWN_REGISTERS] = { "buffer in the device's own registers", ANY },
     [OTHER_REGISTERS] = { "buffer in another device's registers", EITHER },
@@ -69,8 +72,8 @@ struct attacker {
     unsigned index;
     struct ht_bm_device *d;
     /*
-     * a second hypertrace device, whose registers are in its BAR 0; NULL if the
-     * machine has no second device
+     * the hypertrace device with the number @index + 1, which must have a ring,
+     * so its registers are in BAR 0; NULL if there is no such device
      */
     struct ht_bm_device *other;
     struct ht_bm_desc *table;
@@ -89,7 +92,7 @@ static void desc_set(struct ht_bm_desc *d, uint64_t addr, uint32_t len,
 
 /*
  * Get the address of a random register: of @a->other if @attack is
- * OTHER_REGISTERS and that device exists, else of @a->d
+ * OTHER_REGISTERS and @a->other is not NULL, else of @a->d
  */
 static uint64_t random_register(struct attacker *a, enum attack attack)
 {
@@ -176,8 +179,9 @@ static void write_descs(struct attacker *a, struct ht_bm_vq *vq,
     case OTHER_REGISTERS:
         /*
          * The first descriptor points to the buffer or to registers, the second
-         * one to registers. On the control queue, the device writes its reply
-         * to the second descriptor; on a data queue, it reads both.
+         * one to registers. On the control queue, the device reads a message
+         * from the first and writes the reply to the second; on a data queue,
+         * it reads both.
          */
         desc_set(&desc[0], hostile_below(2) ? buffer :
                  random_register(a, attack), 64, DESC_F_NEXT, 1);
@@ -274,9 +278,9 @@ static void attack_queue(struct attacker *a, enum attack attack,
     honest_flush(h);
     vq = queue == HT_VQ_CONTROL ? a->d->control : a->d->data[s.index];
     /*
-     * Write a message of an unknown type. If the device writes the reply, which
-     * begins with the same type, to its own registers, the value may disable or
-     * reset it.
+     * Write a message of an unknown type. The reply begins with the same type.
+     * If the device writes the reply to its own registers, this value may
+     * disable or reset the device.
      */
     memset(a->buffer, 0, HT_MESSAGE_MAX);
     msg->type = 0x100 * hostile_below(2) + hostile_below(2) * sizeof(*msg);
@@ -286,7 +290,7 @@ static void attack_queue(struct attacker *a, enum attack attack,
         check_outcome(a, vq, attack);
     }
     honest_report(h, a->index, h->sent);
-    /* This resets the device, which may be using the buffers. */
+    /* This resets the device while it may be using the buffers. */
     ht_bm_close(a->d);
     hostile_check("the interrupt of a device that was reset",
                   interrupt_pending(a), false);

@@ -4,10 +4,10 @@
  * long mode
  *
  * Some KVMs emulate ring 0, which is slow.  So this code leaves ring 0 soon:
- * the page tables and the TSS are constants in this file, which only the
- * assembler computes.  C code runs at CPL 3 with interrupts off, all ports
- * allowed by the TSS's all-zero bitmap, and the first 4 GiB identity-mapped,
- * writable and cacheable.
+ * the assembler computes the page tables and the TSS.  C code runs at CPL 3
+ * with interrupts off.  On this first processor it may access all ports,
+ * because the TSS's bitmap is all zeros.  The first 4 GiB are identity-mapped,
+ * writable and cacheable; mm_map() can add mappings.
  */
 #include "boot.h"
 
@@ -33,7 +33,7 @@
 #define SEL_CODE3       0x33
 #define SEL_TSS         0x38
 
-/* page table entry: present, writable, user */
+/* flags of a page table entry: present, writable, user; PDE: 2 MiB page */
 #define PTE_USER        0x07
 #define PDE_USER_2M     0x87
 
@@ -92,8 +92,8 @@ start64:
         ltr     %ax
 
         /*
-         * The first call makes TCG translate the loop, so keep the result of
-         * the second call only.
+         * Under TCG, the time of the first call includes the loop's
+         * translation, so keep the result of the second call only.
          */
         call    boot_loop
         call    boot_loop
@@ -166,8 +166,9 @@ stubs:
         .endr
 
 /*
- * A fault ends the payload. Report it at CPL 3, where code runs fast: return to
- * payload_fault() instead of to the faulting instruction.
+ * A fault ends the payload. Report the fault at CPL 3, where code runs fast even
+ * if KVM emulates ring 0: return to payload_fault() instead of to the faulting
+ * instruction.
  */
 fault:
         popq    %rdi                    /* vector */

@@ -10,9 +10,9 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
-/* EAX as the loader has set it */
+/* value of EAX at the entry: the loader's magic number */
 extern uint32_t boot_magic;
-/* address of the multiboot information, from EBX */
+/* value of EBX at the entry: address of the multiboot information */
 extern uint32_t boot_info;
 /* result of boot_loop() at CPL 0, in ticks */
 extern uint64_t boot_ring0_ticks;
@@ -26,7 +26,7 @@ extern char payload_end[];
  */
 uint64_t boot_loop(void);
 
-/* called by boot.S at CPL 3 */
+/* boot.S calls payload_main(), and payload_fault() after a fault, at CPL 3 */
 void payload_main(void);
 void payload_fault(uint64_t vector, uint64_t error, uint64_t rip,
                    uint64_t cr2) __attribute__((noreturn));

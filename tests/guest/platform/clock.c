@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The payload's platform: measure the frequency of the time stamp counter with
- * channel 2 of the 8254 timer, for the case that no device reports it
+ * channel 2 of the 8254 timer, if the caller does not know the frequency
  */
 #include "hypertrace/arch.h"
 #include "clock.h"

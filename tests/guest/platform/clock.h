@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 /**
- * clock_hz() - ticks of the time stamp counter per second
- * @known: value reported by a device; 0: unknown, then the first such call
- *         measures it with the 8254 timer
+ * clock_hz() - get the ticks of the time stamp counter per second
+ * @known: value that a device reports, or 0: unknown. The first call with 0
+ *         measures the frequency with the 8254 timer
  *
- * Return: the frequency; if it must be measured and the timer does not work,
- *         the payload ends
+ * Return: @known, or the measured frequency. If the timer does not count, the
+ *         payload ends.
  */
 uint64_t clock_hz(uint64_t known);
 

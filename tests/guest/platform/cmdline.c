@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: parse the guest's command line
+ * The payload's platform: parse the guest's command line, and command lines
+ * from the serial port
  */
 #include "cmdline.h"
 #include "console.h"
@@ -48,8 +49,8 @@ int cmdline_init(const char *text, const char *const *functions)
         }
         if (function < 0) {
             /*
-             * Skip words up to the function's name: the kernel's path comes
-             * first, and may contain several words.
+             * Skip words up to the function's name: in the loader's text, the
+             * kernel's path comes first, and may contain several words.
              */
             for (int i = 0; !value && functions[i]; i++) {
                 if (!strcmp(word, functions[i])) {

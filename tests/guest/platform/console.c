@@ -158,8 +158,8 @@ void payload_exit(enum payload_exit code)
     put_flush();
     outb(EXIT_PORT, code);
     /*
-     * QEMU exits some time after the write.  If the machine has no exit device,
-     * the host must end QEMU.
+     * QEMU ends some time after the write, so wait.  If the machine has no exit
+     * device, the user must end QEMU.
      */
     for (;;) {
         asm volatile("pause");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The payload's platform: print on the debug port (-device
- * isa-debugcon,iobase=0xe9), as text or as one JSON value a line, and end QEMU
+ * isa-debugcon,iobase=0xe9), as text or as one JSON object a line, and end QEMU
  * (-device isa-debug-exit)
  */
 #ifndef PAYLOAD_CONSOLE_H
@@ -17,7 +17,7 @@
 enum payload_exit {
     PAYLOAD_OK     = 16,
     PAYLOAD_FAILED = 17,
-    /* the command line is wrong, or the device does not exist */
+    /* wrong command line, or the machine lacks a device or memory */
     PAYLOAD_USAGE  = 18,
 };
 
@@ -27,15 +27,18 @@ void put_bytes(const char *s, size_t len);
 void put_u64(uint64_t v);
 void put_s64(int64_t v);
 void put_hex(uint64_t v);
-/* Print the buffered text, as each newline does. Each byte costs an exit. */
+/*
+ * Print the buffered text, as each newline and a full buffer do. Each byte
+ * costs an exit.
+ */
 void put_flush(void);
 
 /*
- * JSON objects.  Each call appends its text to the buffer of put_char().  Names
- * and strings must not have characters that need escaping, except quotes and
- * backslashes.
+ * Print JSON objects: each call appends its text to the buffer of put_char().
+ * Names and strings must not have characters that JSON requires to be escaped,
+ * except quotes and backslashes.
  */
-/* @name: NULL for the outermost object */
+/* Begin an object, the member @name of the open one; NULL: the outermost */
 void json_begin(const char *name);
 /* End the innermost object; with the outermost one, also end the line */
 void json_end(void);

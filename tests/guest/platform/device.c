@@ -7,8 +7,8 @@ static void *platform_map(void *opaque, uint64_t phys, uint64_t size, int ram)
 {
     (void)opaque;
     /*
-     * ignore @ram: accesses to registers cause exits whatever their mapping
-     * is
+     * Ignore @ram: accesses to registers cause exits, also if their mapping is
+     * cacheable.
      */
     (void)ram;
     return mm_map(phys, size);

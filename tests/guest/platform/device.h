@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: open devices, in the environment that the bare-metal
- * port of the guest library needs
+ * The payload's platform: open hypertrace devices with the bare-metal port of
+ * the guest library, for which this file provides a struct ht_bm_platform
  */
 #ifndef PAYLOAD_DEVICE_H
 #define PAYLOAD_DEVICE_H
@@ -9,22 +9,24 @@
 #include "ht-baremetal.h"
 
 /**
- * device_open() - open the @index'th device; ends the payload on failure
+ * device_open() - open a hypertrace device and take it over, even if the
+ *                 payload has it open; on failure, end the payload
+ * @index: number of the device, from 0
  */
 struct ht_bm_device *device_open(unsigned index);
 
 /**
- * device_count() - number of devices in this machine
+ * device_count() - get the number of hypertrace devices in this machine
  */
 unsigned device_count(void);
 
-/* Get the platform, for drivers of other devices */
+/* Get the functions for PCI and memory, for drivers of other devices */
 const struct ht_bm_platform *device_platform(void);
 
-/* Get the name of the channel: "hypercall", "shm" or "virtio" */
+/* Get the channel's name: "hypercall", "shm", "virtio", or "unknown" */
 const char *device_channel(const struct ht_bm_device *d);
 
-/* Get the name of an errno, such as "EINVAL", for messages */
+/* Get the name of an errno or of its negation, such as "EINVAL" */
 const char *errno_name(int err);
 
 #endif /* PAYLOAD_DEVICE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: functions that the compiler calls (built with
- * -fno-builtin, so that no loop below becomes a call of its own function)
+ * The payload's platform: functions that the payload and the compiler call.
+ * None of their loops may be compiled to a call of the same function.
  */
 #include "libc.h"
 

@@ -12,8 +12,9 @@
 #define PTE_ADDRESS     0x000ffffffffff000u
 #define SIZE_2M         (1ull << 21)
 /*
- * End of the addresses that can be mapped. From bit 47 on, a virtual address is
- * sign-extended, so it could not be equal to its physical address.
+ * End of the addresses that can be mapped. In a virtual address, the bits from
+ * 48 on are copies of bit 47, so an address from 1 << 47 on could not be equal
+ * to its physical address.
  */
 #define MAP_END         (1ull << 47)
 
@@ -39,7 +40,7 @@ void *mm_alloc(size_t size, size_t align)
 
 /*
  * Get the page table to which entry @index of @table points. If the entry is
- * empty, make that page table; returns NULL without memory for it
+ * empty, make that page table; return NULL if there is no memory for it
  */
 static uint64_t *next_table(uint64_t *table, unsigned index)
 {
@@ -60,8 +61,9 @@ void *mm_map(uint64_t phys, uint64_t size)
         return NULL;
     }
     /*
-     * Entries change only from absent to present, and processors do not cache
-     * absent entries. So no TLB flush is needed; code at CPL 3 could not do it.
+     * This loop changes entries only from absent to present, and processors do
+     * not cache absent entries. So no TLB flush is needed, which is impossible
+     * at CPL 3.
      */
     for (uint64_t a = phys & -SIZE_2M; a < phys + size; a += SIZE_2M) {
         uint64_t *pdpt = next_table(boot_pml4, a >> 39 & 511);

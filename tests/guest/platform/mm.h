@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /*
- * Initialize the heap.  @mem_end: first byte after the RAM that begins at 1 MiB
+ * Initialize the heap.  @mem_end: address after the RAM that begins at 1 MiB
  */
 void mm_init(uint64_t mem_end);
 
@@ -21,8 +21,9 @@ void mm_init(uint64_t mem_end);
 void *mm_alloc(size_t size, size_t align);
 
 /*
- * Map [phys, phys + size); everything below 4 GiB is mapped from the start.
- * Returns NULL without memory for page tables, or for an invalid address.
+ * Map [phys, phys + size) at the same virtual address; everything below 4 GiB
+ * is mapped from the start.  Returns NULL if there is no memory for page tables,
+ * if @size is 0, or if the range ends above 1 << 47.
  */
 void *mm_map(uint64_t phys, uint64_t size);
 

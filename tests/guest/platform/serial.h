@@ -9,9 +9,9 @@
 void serial_init(void);
 
 /**
- * serial_line() - wait for a line
+ * serial_line() - wait for a line; one of more than 255 bytes ends the payload
  *
- * Return: the line without its end; valid until the next call
+ * Return: the line without its newline; valid until the next call
  */
 const char *serial_line(void);
 

@@ -3,8 +3,8 @@
  * The payload's platform: get the second processor from its start in real mode
  * to CPL 3
  *
- * This processor has no IDT, so any fault resets the machine.  An access to an
- * I/O port is such a fault, because the TSS allows none.
+ * This processor has no IDT, so any fault resets the machine.  At CPL 3, an
+ * access to an I/O port is such a fault, because the TSS allows none.
  */
 #include "boot.h"
 
@@ -17,7 +17,7 @@
 #define SEL_DATA0       0x10
 #define SEL_DATA3       0x2b
 #define SEL_CODE3       0x33
-#define SEL_CODE32      0x18            /* selector for smp_gdt */
+#define SEL_CODE32      0x18            /* of smp_gdt, not in boot.S's */
 #define SEL_TSS         0x38
 
 /* smp_start() copies this to SMP_START, a page below 1 MiB */

@@ -9,19 +9,19 @@
 #include "smp.h"
 
 /*
- * Address at which the second processor starts: a page below 1 MiB that is
- * used for nothing else
+ * Address at which the second processor starts: a page below 1 MiB that the
+ * payload uses for nothing else
  */
 #define SMP_START       0x8000
 
 /* Local APIC: interrupt command register */
 #define APIC_ICR        ((uint8_t *)(uintptr_t)0xfee00300)
-/* destination: all processors except the sending one */
+/* destination: all processors except the sending one, at most one */
 #define ICR_OTHERS      0x000c0000u
 #define ICR_ASSERT      0x00004000u
 #define ICR_INIT        0x00000500u
 #define ICR_STARTUP     0x00000600u
-/* the pause that is required after INIT is a second / INIT_DIVISOR, 10 ms */
+/* the pause after INIT is a second / INIT_DIVISOR, the required 10 ms */
 #define INIT_DIVISOR    100
 
 /*

@@ -10,19 +10,21 @@
 #include <stdint.h>
 
 /**
- * smp_start() - start the second processor, which waits for work
+ * smp_start() - start the second processor, unless it runs; it waits for work
  * @hz: ticks of the clock per second
  *
- * Return: false without a second processor, or if it does not start.
+ * Return: false if no second processor starts within about 2 s, such as on a
+ * machine with one processor.
  */
 bool smp_start(uint64_t hz);
 
 /**
  * smp_run() - let the second processor call a function, and do not wait for it
  * @fn: the function; it must neither use ports nor print
- * @arg: its argument
+ * @arg: argument of @fn
  *
- * smp_wait() waits until @fn has returned.
+ * The function of an earlier call must have returned, for which smp_wait()
+ * waits.
  */
 void smp_run(void (*fn)(void *arg), void *arg);
 void smp_wait(void);
