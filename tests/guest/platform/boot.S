@@ -166,9 +166,9 @@ stubs:
         .endr
 
 /*
- * A fault ends the payload. Report the fault at CPL 3, where code runs fast even
- * if KVM emulates ring 0: return to payload_fault() instead of to the faulting
- * instruction.
+ * A fault ends the payload. Report the fault at CPL 3, where code runs fast
+ * even if KVM emulates ring 0: return to payload_fault() instead of to the
+ * faulting instruction.
  */
 fault:
         popq    %rdi                    /* vector */

@@ -22,8 +22,8 @@ void *mm_alloc(size_t size, size_t align);
 
 /*
  * Map [phys, phys + size) at the same virtual address; everything below 4 GiB
- * is mapped from the start.  Returns NULL if there is no memory for page tables,
- * if @size is 0, or if the range ends above 1 << 47.
+ * is mapped from the start.  Returns NULL if there is no memory for page
+ * tables, if @size is 0, or if the range ends above 1 << 47.
  */
 void *mm_map(uint64_t phys, uint64_t size);
 
