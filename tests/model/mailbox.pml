@@ -5,12 +5,12 @@
  * most once, by the host whose epoch the guest wrote into it
  *
  * The guest is guest-lib/src/memory.c, the host ht_memory_start() and
- * serve_mailbox() of host-lib/engine/memory.c.  Each host except the last can be
- * killed between any two of its stores; this frees a lock, and the next host
- * begins.  The guest can be reset between any two of its stores.  Each side sees
- * the stores of the other in their order, because the code uses release stores
- * and acquire loads where the order matters; mutants swap stores.  -DM_...
- * selects a mutant; run.sh checks that spin refutes it.
+ * serve_mailbox() of host-lib/engine/memory.c.  Each host except the last can
+ * be killed between any two of its stores; this frees a lock, and the next host
+ * begins.  The guest can be reset RESETS times, at most points between its
+ * stores.  In the model each side sees the other's stores at once and in their
+ * order: the code uses release stores and acquire loads where the order
+ * matters.  -DM_... selects a mutant; run.sh checks that spin refutes it.
  */
 #ifndef HOSTS
 #define HOSTS 3
@@ -23,9 +23,10 @@
 #endif
 
 byte go, to, request_begin, request_end;        /* words of the guest */
-byte epoch, done, reply_begin, reply_end;       /* words of the hosts */
-byte alive;                                     /* host that has the lock */
-byte beats;                                     /* host whose beat advances */
+/* words of the hosts; the guest clears reply_begin and reply_end */
+byte epoch, done, reply_begin, reply_end;
+byte alive;                     /* host that has the lock; 0: none */
+byte beats;                     /* host that advances the beat; 0: none */
 byte sent_to[REQUESTS + 1];
 bool executed[REQUESTS + 1];
 
@@ -83,7 +84,7 @@ dead:
     alive = 0
 }
 
-/* A lock of the memory's file lets one host serve at a time. */
+/* A lock of the memory's file lets only one host serve at a time. */
 active proctype hosts()
 {
     byte next = 1;
@@ -106,10 +107,11 @@ bool pending;
 #define MAY_RESET if :: true :: resets < RESETS -> goto reset fi
 
 /*
- * Wait until done == go.  The guest gives up if the epoch has changed.  The real
- * guest also gives up if the host's beat has not advanced for some time and
- * there is no reply; the guest of this model may do so at any step while the
- * host that it attached to has no beat.
+ * Wait until done == go; give up, that is go to the label @otherwise, if the
+ * epoch has changed.  The real guest also gives up if done != go and the beat
+ * has not advanced for some time, or after a time limit.  The guest of this
+ * model may give up at any step in which done != go and the host that it
+ * attached to has no beat; it has no time limit.
  */
 #ifdef M_EPOCH_FIRST
 #define AWAIT(otherwise) \

@@ -2,20 +2,22 @@
 /*
  * Model of memory that one side writes and the other reads, by the rules of C11
  *
- * All stores of the writer are kept, in its program order.  The reader of a
- * word gets any value that was stored to it, except values older than one that
- * it read there before, or older than a store that it must see by now:
+ * All stores of the writer are kept, in its program order.  A load of a word
+ * may return the initial 0 or any value that was stored to the word, except
+ * values older than the last one that the reader got from this word, and values
+ * older than a store that the reader must see by now:
  *
- *   a release store publishes all stores before it,
+ *   a release store publishes itself and all stores before it,
  *   a relaxed store publishes those before the writer's last release fence,
- *   after an acquire load, the reader must see the stores that were published by
- *   the store whose value it loaded,
- *   after an acquire fence, it must see those of all its earlier loads.
+ *   after an acquire load, the reader must see what the loaded store published,
+ *   after an acquire fence, the reader must see what the stores published that
+ *   its earlier loads have loaded.
  *
- * So both sides' stores and loads are reordered unless a barrier forbids it,
- * which is weaker than x86 and covers Arm, with one exception: a store never
- * becomes visible before an earlier load is executed.  Where that would matter,
- * a mutant executes the store before the load.
+ * So the reader may see stores, and may execute loads, in another order, unless
+ * a barrier forbids it.  This order is weaker than that of x86 and covers Arm,
+ * with one exception: the model never makes a store of a thread visible before
+ * that thread has executed its earlier loads.  Where that would matter, a
+ * mutant executes the store before the load.
  */
 #ifndef LOG
 #define LOG 48
@@ -25,13 +27,13 @@ byte log_value[LOG];
 byte log_tells[LOG];            /* this store publishes stores up to this index */
 byte log_next[LOG];             /* index of the next store to the word; 0: none */
 byte log_end = 1;
-/* indexes; 0: there is no store, and the word is 0 */
+/* indexes in the log; 0: there is no store, and the word is 0 */
 byte first_store[WORDS], last_store[WORDS];
 byte fenced;                    /* index of the last store before the last release fence */
 
 byte seen[WORDS];               /* index of the store that the reader last read */
 byte told;                      /* the reader must see stores up to this index */
-byte told_by_fence;             /* value that an acquire fence gives "told" */
+byte told_by_fence;             /* an acquire fence raises "told" to this index */
 byte m;                         /* temporary index */
 
 inline store_telling(word, value, tells)
@@ -98,7 +100,7 @@ inline acquire_fence()
     d_step { told = (told_by_fence > told -> told_by_fence : told) }
 }
 
-/* A control message exits the guest and takes a lock: all stores are seen. */
+/* A control message (an exit and a lock): the reader now sees all stores */
 inline synchronise()
 {
     d_step { told = log_end - 1 }

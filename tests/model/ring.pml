@@ -6,10 +6,10 @@
  * Events are numbered and have one or two words.  A packet is a header and
  * CAPACITY words, a ring PACKETS packets.  Every load and store of shared
  * memory is a separate step.  Asserted: delivered events were committed, are
- * whole, and come in order; the host never stops the stream, whose guest is
- * honest; in the end delivered + dropped + lost equals the number of events that
- * the producer tried to emit.  Events that were overwritten before the host read
- * them are counted as dropped.
+ * whole, and come in order; the host never stops the stream of this honest
+ * producer; in the end delivered + dropped + lost equals the number of events
+ * that the producer tried to emit.  Events that were overwritten before the
+ * host read them are counted as dropped.
  *
  * -DOVERWRITE is mode=overwrite.  -DM_... selects a mutant, which lacks one
  * thing that the protocol needs; run.sh checks that spin refutes it.
@@ -19,7 +19,7 @@
 #endif
 #define PACKETS 2
 #define CAPACITY 2
-#define SIZE (CAPACITY + 1)     /* the header counts as a word of position */
+#define SIZE (CAPACITY + 1)     /* in a position, a header counts as 1 */
 
 /* Words that the guest writes: its line of the control page, then packets */
 #define HEAD 0
@@ -27,18 +27,18 @@
 #define LOST 2
 #define SLOT(packet) (3 + ((packet) % PACKETS) * 5)
 #define SEQ 0
-#define COUNT 1                 /* events before the packet */
+#define COUNT 1                 /* number of events before the packet */
 #define CONTENT 2
 #define DATA 3
 #define WORDS (3 + PACKETS * 5)
 #include "memory.pml"
 
-/* An event's words: number and size, then number and "second word" */
+/* Words of event @n: its number and size; then its number and a 3 */
 #define FIRST(n, size) (4 * (n) + (size))
 #define SECOND(n) (4 * (n) + 3)
 
 byte tail;                      /* the host's; the guest may see an old value */
-byte emitted;                   /* committed events */
+byte emitted;                   /* number of committed events */
 byte lost;
 bool done;
 
@@ -49,7 +49,7 @@ byte tail_seen;
 byte size;
 bool ok;
 
-/* The packet's content is stored before head moves past the packet. */
+/* Must store the packet's content before head moves past the packet. */
 inline finish_packet(content)
 {
     store(SLOT(packet) + CONTENT, content)
@@ -138,7 +138,7 @@ inline commit()
 {
     if
     :: offset + size == SIZE ->
-        /* The event fills its packet, so this commit closes it. */
+        /* The event fills its packet, so this commit closes the packet. */
 #ifdef M_CONTENT_LATE
         publish((packet + 1) * SIZE);
         finish_packet(SIZE);
@@ -330,7 +330,7 @@ inline one_packet()
             assert(to <= SIZE && to >= from);
             deliver();
             first = 0
-        :: else -> first = 1            /* torn */
+        :: else -> first = 1    /* overwritten: do not deliver the copy */
         fi
     }
 #ifndef M_TAIL_EARLY
@@ -346,8 +346,9 @@ active proctype consumer()
 {
 #ifdef OVERWRITE
     /*
-     * In overwrite mode the producer never waits.  The model runs it to its end
-     * first: loads can still return any of its stores, also the oldest.
+     * In overwrite mode, no step of the producer depends on the consumer.  So
+     * the model runs the producer to its end first.  The consumer's loads may
+     * still return values of old stores, unless a barrier forbids it.
      */
     done;
 #endif

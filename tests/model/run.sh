@@ -15,9 +15,9 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
 
-# Print the compiler options of each variant of a model, one variant per line. With
-# these values of EVENTS and other sizes, a search takes a few seconds and less memory
-# than the limit MEMLIM (1.5 GiB).
+# Print the options of each variant of a model, one variant per line. The values of
+# EVENTS and other sizes are so small that a search needs less memory than the limit
+# MEMLIM (1.5 GiB).
 variants() {
     case $1 in
     ring)    echo "-DEVENTS=4"
@@ -65,9 +65,9 @@ fails() {
 n=0
 bad=0
 # The verifier of a complete search is compiled with -O1. That of a mutant is compiled
-# with -O0, because it finds the fault in less time than the compiler would need to
-# optimize it. The verifier's hash table has 2^slots entries: clearing a table of the
-# default size takes longer than most searches.
+# with -O0, because its search ends at the first fault, so optimizing takes longer than
+# it saves. The verifier's hash table has 2^slots entries, fewer than by default, because
+# clearing a large table takes time.
 level=-O1
 slots=22
 report() {

@@ -3,32 +3,34 @@
  * Model of the delivery of runs to backends: host-lib/engine/dispatch.c and
  * queue.c
  *
- * A worker posts runs to two sinks, while classes are registered.  Sink 0 has
- * a backend that cannot block, so the worker itself may deliver runs to it; the
- * backend of sink 1 may hang forever (HANG).  With TURNS the worker is the main
- * loop, which does not deliver runs itself.  It wakes both sinks at the end of a
- * turn, and a single sink as soon as it uses that sink's last free buffer.  A
- * section under HtDispatch.lock is one atomic step.  Each run fills a buffer.
+ * A worker posts runs to two sinks, while classes are registered.  The backend
+ * of sink 0 cannot block, so without TURNS the worker itself may deliver runs
+ * to this backend.  With HANG, the backend of sink 1 hangs forever at its first
+ * run.  With TURNS the worker is the main loop, which does not deliver runs
+ * itself.  At the end of a turn it wakes the sinks that have work; in a turn it
+ * wakes a sink if a post leaves that sink without a free buffer.  A section
+ * under HtDispatch.lock is one atomic step.  Each run fills a buffer.
  *
- * Asserted: each sink delivers each run once and in order, or counts it as
- * discarded; two threads never call a backend at the same time; a backend gets
- * only runs whose classes it knows; in the end no thread with work sleeps.
+ * Asserted: each sink that does not hang delivers each run once and in order,
+ * or counts the run as discarded; two threads never call a backend at the same
+ * time; a backend gets a run only after the classes of that run; in the end no
+ * thread with work sleeps.
  */
 #define SINKS   2
 /*
- * Buffers of a sink; the sink has "room" if half of them are still free after
- * one more was used
+ * Number of buffers of a sink.  The sink has "room" if at least half of its
+ * buffers would still be free after one more was used.
  */
 #define BUDGET  2
 
-/* Number of published classes; each run carries the number at its posting */
+/* Number of published classes; a run carries the number from before its post */
 byte count;
 
 chan queue[SINKS] = [BUDGET] of { byte, byte };
-byte held[SINKS];               /* buffers of the budget in use */
+byte held[SINKS];               /* number of buffers in use */
 bit delivering[SINKS];          /* a run was taken but not delivered yet */
 bit session[SINKS];             /* a thread holds HtSink.lock */
-bit asleep[SINKS];              /* the thread waits for HtSink.wake */
+bit asleep[SINKS];              /* the sink's thread waits for HtSink.wake */
 byte learnt[SINKS];             /* HtSink.learnt */
 bit starved;                    /* HtDispatch.starved */
 bit kicked;                     /* the worker was woken */
@@ -103,8 +105,8 @@ inline wake(s)
 #endif
 
 /*
- * ht_dispatch_post() for one sink.  Sets @now if the worker must deliver the run
- * itself, which happens only for sink 0.
+ * ht_dispatch_post() for one sink.  Sets @now if the worker must deliver the
+ * run itself, which happens only for sink 0.
  */
 inline post(s, nr, classes, now, was_empty)
 {
@@ -127,7 +129,7 @@ inline post(s, nr, classes, now, was_empty)
     fi
 }
 
-/* worker_work() */
+/* The end of worker_work(), which wakes the sinks if TURNS */
 inline end_turn()
 {
 #if defined(TURNS) && !defined(M_TURNS_UNTOLD)
@@ -162,7 +164,7 @@ active proctype worker()
             }
             if
             :: now ->
-                /* the worker may not pass classes to a backend: it may block */
+                /* the worker must not call HtSinkOps.learn, which may block */
                 assert(classes <= learnt[0]);
                 deliver(0, nr, classes);
                 atomic { session[0] = 0; now = 0 }

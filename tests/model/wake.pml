@@ -6,16 +6,16 @@
  * The producer is ht_finish() and close_packet() with
  * guest-lib/src/channel-shm.c; the consumer is the IOThread of
  * hw/hypertrace/worker.c and ring.c with ht_consumer_arm(): doorbell, timer and
- * polling.  A processor can load before its earlier stores
- * are visible, so each side has a store buffer, which drains at any time, and
- * must be empty after a full fence and before a doorbell.
+ * polling.  A processor can load before its earlier stores are visible, so each
+ * side has a store buffer, which drains at any time.  The buffer must be empty
+ * after a full fence, and the producer's also before it rings the doorbell.
  *
  * Without -DTIMER there is no timer, and only the close of a packet must wake
  * the consumer.  With -DTIMER every commit is consumed in the end, although the
  * timer stops while the device is idle.  The model assumes that a store becomes
  * visible in less than the time between two ticks of the timer.  -DRINGS checks
- * that the producer rings the doorbell at most once for each time that the
- * consumer arms the wake word.
+ * at each doorbell that the producer has not rung more often than the consumer
+ * has armed the wake word.
  *
  * -DM_... selects a mutant; run.sh checks that spin refutes it.
  */
@@ -29,7 +29,7 @@
 byte head, head_buffered;       /* 0: nothing is buffered */
 byte wake = NEVER, wake_buffered;
 bool old;                       /* head was in the buffer when the timer started */
-/* Event notifier; initially set, because opening a stream counts as progress */
+/* Event notifier; initially set, because opening a stream starts a turn */
 bool doorbell = true;
 bool done;
 
@@ -130,7 +130,7 @@ active proctype producer()
     :: commits == COMMITS -> break
     od;
 #ifndef TIMER
-    /* Close the last packet: without the timer, nothing else reports it. */
+    /* Close the last packet: no timer finds the events of an open packet. */
     if
     :: position % PACKET -> close_packet()
     :: else -> commit(); close_packet()
@@ -146,7 +146,7 @@ active proctype producer()
 byte cursor;
 byte quiet;
 bool progress = true, before, eager, timer, polling;
-bool again;                     /* the last turn left work: another must follow */
+bool again;                     /* the last turn left work for another turn */
 
 /*
  * Start the timer.  If head is in the store buffer now, "old" makes it visible
@@ -271,7 +271,7 @@ end:
 #ifndef M_TIMER_BEFORE_ARM
         start_timer()
 #endif
-    /* in this model, the event loop polls only while the producer runs */
+    /* in this model, polling begins only while the producer runs */
     :: !polling && !done && wake_buffered == 0 ->
         polling = true;
         wake_buffered = NEVER;
