@@ -6,8 +6,8 @@
  * A sequence starts one QEMU, and more by migration, with at most one device
  * for each channel.  Each device has the backend "witness", which always works.
  *
- * Promise: after any sequence the witness has each event exactly once, and all
- * devices and backends can be deleted.
+ * Promise: after any sequence the witness has each event exactly once.  Three
+ * of four sequences then delete all devices and backends, which must succeed.
  *
  * HT_FUZZ_SEED: seed of the first sequence; each further one adds 1
  * HT_FUZZ_SECONDS: time for all sequences; by default a few sequences run
@@ -40,9 +40,10 @@ static const char *const channels[DEVICES] = { "hypercall", "shm", "virtio" };
  * @h: NULL while the device is unplugged
  * @number, @fat: class ids
  * @s: streams; the image of a closed stream is NULL
- * @emitted: number of events of all streams since the device was plugged in
+ * @emitted: number of events that the device must have consumed since it was
+ *           plugged in; a loaded snapshot brings back the number of that time
  * @given: number of events that the device's present sinks must get
- * @backend: @backends indices into chaos_backends[]
+ * @backend: indices into chaos_backends[]; the first @backends are used
  */
 typedef struct Device {
     QHt *h;
@@ -64,7 +65,7 @@ typedef struct Device {
  * @dev: devices now
  * @was: devices at the snapshot
  * @next: number of the next event
- * @seen: by an event's number, how often it is in the witness
+ * @seen: by an event's number, how often the witness files have the event
  */
 typedef struct Chaos {
     GRand *rand;
@@ -166,8 +167,8 @@ static void check(Chaos *c, Device *d)
 }
 
 /*
- * Check @d.  If it has the backend @fifo, add the counters of its sink for that
- * backend to c->f, before the sink closes.
+ * Check @d, before its sinks close.  If it has the backend "fifo", add the
+ * numbers of posted and discarded events of that sink to c->f.
  */
 static void settle_accounts(Chaos *c, Device *d)
 {
@@ -266,9 +267,9 @@ static void unplug(Chaos *c, unsigned i)
 }
 
 /*
- * Emit up to 300 events of one class. With virtio, each commit takes an entry
- * of the virtqueue, so commit small events 16 at a time: then the entries
- * suffice for a full ring.
+ * Emit up to 300 small events, or up to 100 large ones. With virtio, each
+ * commit takes an entry of the virtqueue, so commit small events 16 at a time:
+ * then the entries suffice for a full ring.
  */
 static void emit(Chaos *c, Device *d)
 {
@@ -391,8 +392,8 @@ static void load(Chaos *c)
         d->given = given;
         if (d->h) {
             /*
-             * loadvm has restored the virtqueues of the snapshot: set them up
-             * again.
+             * virtio: loadvm has restored the virtqueues of the snapshot, so
+             * set them up again.
              */
             qht_restart(d->h);
         }
@@ -421,7 +422,7 @@ static void migrate(Chaos *c)
     forget_saved(c);
     /*
      * If the FIFO's backend hangs, let it continue in three of four cases. In
-     * the fourth, the source QEMU waits 5 s for the backend when QEMU exits.
+     * the fourth, the source QEMU may wait 5 s for this backend at its exit.
      */
     if (c->f.hanging && below(c, 4)) {
         files_hang(&c->f, false);
@@ -494,7 +495,7 @@ static void leave(Chaos *c)
     for (i = 0; i < BACKENDS; i++) {
         QHT_WAIT(qht_object_del(c->base.qts, chaos_backends[i]));
     }
-    /* A backend is deleted after its last event: @fifo must have all events. */
+    /* No sink uses "fifo" any more, so its file must have all events. */
     c->f.lossy = false;
 }
 

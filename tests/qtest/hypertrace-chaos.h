@@ -26,7 +26,7 @@ extern const char *const chaos_backends[BACKENDS];
  * @fifo: FIFO of the log backend that hangs at times
  * @hanging: no thread reads @fifo
  * @lossy: @fifo may lack events, because a sink ended while @fifo hung
- * @posted: events of closed sinks of @fifo, delivered or discarded
+ * @posted: number of events that closed sinks delivered to @fifo or discarded
  * @discarded: how many of @posted were discarded
  */
 typedef struct Files {
@@ -48,8 +48,8 @@ void files_hang(Files *f, bool hanging);
 /* Remove the directories of the devices' CTF traces while QEMU runs */
 void files_vanish(Files *f);
 /*
- * Call after QEMU's end: check that @f->fifo has its events, count each event
- * of @f->witness in @seen, and free @f
+ * Call after QEMU's end: check how many events @f->fifo has, count each event
+ * of @f->witness in @seen, remove the files, and free the members of @f
  */
 void files_end(Files *f, GByteArray *seen);
 

@@ -21,14 +21,10 @@
 #define EXCHANGES 60
 #define EVENTS_EACH 8
 
-/*
- * Earliest and latest host time of an event, and the error bound of the
- * device's dates then
- */
 typedef struct Truth {
     int64_t from;               /* earliest host time of the event in ns */
     int64_t to;                 /* latest host time of the event in ns */
-    /* error bound of the device's dates in ns; UINT64_MAX: unknown */
+    /* error bound of the device's dates then, in ns; UINT64_MAX: unknown */
     uint64_t bound;
 } Truth;
 
@@ -86,8 +82,9 @@ static void emit(Guest *g, QHtStream *s, uint32_t id, GArray *truth)
 }
 
 /*
- * Check that each date in the log lies within the device's error bound of the
- * event's host time; returns the widest finite error bound
+ * Check that each date in the log is at most the error bound away from the host
+ * time of the event, unless the bound is unknown; returns the widest known
+ * bound
  */
 static uint64_t check(QHt *h, const GArray *truth)
 {
@@ -183,7 +180,7 @@ static void test_brackets(const void *data)
         }
     }
     qht_stream_close(&s);
-    /* check() accepts any event if the bound is huge, so limit it to 50 ms */
+    /* check() accepts any date if the bound is huge: limit the last to 50 ms */
     g_assert_cmpuint(g.bound, <, 50000000);
     g_assert_cmpuint(check(g.h, truth), >, 0);
     qht_quit(g.h);

@@ -28,8 +28,8 @@ static void *message(uint16_t type, size_t size)
 }
 
 /*
- * Size of a message of this type, without room for a reply; 0 if the size
- * varies
+ * Size of a message of this type, without room for a reply; 0 if several sizes
+ * are valid
  */
 static size_t size_of(uint16_t type)
 {
@@ -163,8 +163,8 @@ static void test_unknown_type(const void *channel)
 }
 
 /*
- * Each reply to a CLASS_REGISTER that is valid has the class's id, also a reply
- * with the status BUSY.
+ * The reply to a valid CLASS_REGISTER has the class's id if its status is OK or
+ * BUSY.
  */
 static void test_register(const void *channel)
 {
@@ -334,7 +334,7 @@ static void test_open(const void *channel)
     for (i = 0; i < 3; i++) {
         qht_stream_close(&s[i]);
     }
-    /* The log shows all of a stream's name that has the maximum length. */
+    /* The log shows the whole name of a stream, even of maximum length. */
     g_assert_cmpuint(open_status(h, 2, 0, "!abcdefghijklmnopqrstuvwxyz0123~"),
                      ==, HT_STATUS_OK);
     g_assert_cmpuint(qht_log_count(h, "\"!abcdefghijklmnopqrstuvwxyz0123~\""),
@@ -455,10 +455,7 @@ static void test_stats(const void *channel)
                                  qht_stream_stat(h, 1, names[j]));
         }
     }
-    /*
-     * After the opening of another stream, the device's counters are sums over
-     * both streams.
-     */
+    /* The device's counters are sums over its streams. */
     qht_stream_open(&s, h, 0);
     qht_write_number(&s, id, 0);
     qht_commit(&s);
@@ -473,8 +470,8 @@ static void test_stats(const void *channel)
 }
 
 /*
- * Most of the random messages have a valid type and size. Each message gets a
- * reply, and stream 2, which is open, still delivers its events.
+ * Send random messages, many of which have a valid type and size. Each message
+ * gets a reply, and stream 2, which is open, still delivers its events.
  */
 static void test_random(const void *channel)
 {
@@ -510,7 +507,7 @@ static void test_random(const void *channel)
         if (type == HT_MSG_STREAM_CLOSE && m[sizeof(struct ht_msg)] == 2) {
             /*
              * A STREAM_CLOSE with the right instance would close stream 2,
-             * which must stay open: close stream 1 instead.
+             * which must stay open: name stream 1 instead.
              */
             m[sizeof(struct ht_msg)] = 1;
         }

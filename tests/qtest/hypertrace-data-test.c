@@ -8,7 +8,7 @@
 #include "libqos/hypertrace.h"
 
 /*
- * A DISCARDED message whose count is MOST or more is refused.  The device adds
+ * A DISCARDED message with a count of MOST or more is refused.  The device adds
  * up smaller counts until a stream reports the sum, and limits the sum to MOST.
  */
 #define MOST (UINT64_C(1) << 56)
@@ -223,8 +223,9 @@ static void test_time(const void *data)
 }
 
 /*
- * hypercall: the device consumes events before a doorbell's write returns.  A
- * write anywhere in the 64 KiB of a stream's doorbell rings this doorbell only.
+ * hypercall with batch=1: the device consumes an event in the write to the
+ * doorbell, before this write returns.  A write anywhere in the 64 KiB of a
+ * stream's doorbell rings this doorbell only.
  */
 static void test_hypercall_synchronous(const void *data)
 {
@@ -250,7 +251,7 @@ static void test_hypercall_synchronous(const void *data)
     qht_quit(h);
 }
 
-/* hypercall: events that do not fill a batch are consumed after flush-ms. */
+/* hypercall: a timer consumes events that do not fill a batch. */
 static void test_hypercall_batch(const void *data)
 {
     QHt *h = qht_boot(data, "null", "channel=hypercall,streams=1,batch=8,"
@@ -271,7 +272,7 @@ static void test_hypercall_batch(const void *data)
     qht_quit(h);
 }
 
-/* shm: the last events of an open packet are consumed without a doorbell. */
+/* shm: without a doorbell, a timer consumes the events of an open packet. */
 static void test_shm_quiet(const void *data)
 {
     QHt *h = qht_boot(data, "null", "channel=shm,streams=2,flush-ms=5", NULL);
@@ -289,8 +290,9 @@ static void test_shm_quiet(const void *data)
 }
 
 /*
- * If a stream has no new events, its consumer arms the wake word for the next
- * commit and sleeps. A doorbell of another stream does not wake it.
+ * shm: if a stream has no new events, the device arms the stream's wake word
+ * for the next commit. A ring of the doorbell does not raise the stream's
+ * counter "wakeups" if the stream has no new event.
  */
 static void test_shm_doorbell(const void *data)
 {
@@ -305,20 +307,18 @@ static void test_shm_doorbell(const void *data)
         qht_write_number(&s, id, n);
         head = qht_ring_readq(h, 1, QHT_GUEST(head));
         /*
-         * Ring the doorbell if the host has asked for it; if not, the host
-         * polls.
+         * Ring the doorbell if the device has asked for it; if not, the
+         * device's timer finds the event.
          */
         if (qht_ring_readq(h, 1, QHT_HOST(wake)) <= head) {
             qht_doorbell(&s);
         }
         QHT_WAIT(qht_stream_stat(h, 1, "events") == n + 1);
-        /* The consumer asks for a doorbell at the next commit, and sleeps. */
+        /* The device asks for a doorbell at the next commit. */
         QHT_WAIT(qht_ring_readq(h, 1, QHT_HOST(wake)) == head + 1);
     }
     wakeups = qht_stream_stat(h, 1, "wakeups");
-    /*
-     * Ring the doorbell of stream 0, which is not open, by writes of each size.
-     */
+    /* Ring the doorbell, which all streams share, by writes of each size. */
     for (n = 0; n < 10; n++) {
         qpci_io_writeb(h->pci->pdev, h->regs, h->caps.doorbell_offset, 0);
         qpci_io_writew(h->pci->pdev, h->regs, h->caps.doorbell_offset, 0);
@@ -331,7 +331,7 @@ static void test_shm_doorbell(const void *data)
     qht_quit(h);
 }
 
-/* mode=overwrite: whole packets are overwritten; each lost event is counted. */
+/* mode=overwrite: "dropped" counts the events of overwritten packets. */
 static void test_overwrite(const void *data)
 {
     QHt *h = qht_boot(data, "null", "channel=hypercall,mode=overwrite,"

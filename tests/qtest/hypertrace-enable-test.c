@@ -255,7 +255,7 @@ static void scribble(QHt *h)
                   sizeof(junk));
 }
 
-/* A guest may overwrite its enable bytes; a reset restores them. */
+/* hypercall, shm: a guest may overwrite enable bytes; a reset restores them. */
 static void test_reset(const void *channel)
 {
     QHt *h = boot(channel, ",events=!b");
@@ -276,8 +276,8 @@ static void test_reset(const void *channel)
 }
 
 /*
- * A change of the property "events" while the VM is stopped takes effect when
- * the VM continues.
+ * If the property "events" is changed while the VM is stopped, the guest sees
+ * the change when the VM continues.
  */
 static void test_stop(const void *channel)
 {

@@ -2,13 +2,14 @@
 /*
  * hypertrace: perform random actions as a guest
  *
- * An episode starts a QEMU and performs random actions: accesses of any size
- * to registers and configuration, messages with one wrong detail, virtqueues
- * and rings with random contents, resets at any time.  Meanwhile a thread
- * rewrites the stream RAM or the buffers that the device reads.
+ * An episode starts a QEMU and performs ROUNDS rounds of random actions:
+ * accesses to registers and configuration, messages with wrong details,
+ * virtqueues and rings with random contents, resets at any time.  In two of
+ * three rounds a thread rewrites the stream RAM or the buffers that the device
+ * reads.
  *
- * Promise: QEMU survives, and after each reset the device works for a correct
- * driver.
+ * Promise: QEMU survives, and after each round the device, once reset, works
+ * for a correct driver.
  *
  * HT_FUZZ_SEED: seed of the first episode; each further one adds 1
  * HT_FUZZ_SECONDS: time for all channels; by default one episode for each
@@ -106,8 +107,8 @@ static void *rewrite(void *opaque)
             n = n * 1664525 + 1013904223;
             at = f->race_at + (n >> 7) % f->race_size / 4 * 4;
             /*
-             * The device never reads the stream RAM's directory: change a word
-             * of the rings instead.
+             * The device does not read the stream RAM's directory back: change
+             * a word of the rings instead.
              */
             if (at >= f->directory && at < QHT_RING_OFFSET) {
                 at = QHT_RING_OFFSET + at % (f->mem_size - QHT_RING_OFFSET);
@@ -174,7 +175,7 @@ static void access_any(Fuzz *f, uint64_t addr)
  */
 #define ROOM 64
 
-/* Build a message of which some fields are valid; returns its size */
+/* Build a random message with some valid fields; returns its size */
 static size_t make_message(Fuzz *f, uint8_t *buf)
 {
     static const size_t sizes[] = {
@@ -244,8 +245,9 @@ static void mailbox(Fuzz *f)
 }
 
 /*
- * Get an offset in BAR0, mostly in the first 256 bytes of an area, where the
- * registers are; it may be shortly after the BAR's end
+ * Get an offset in BAR0: in the 64 KiB of the registers or of a stream's
+ * doorbell, mostly in the first 256 bytes of this area; it may be after the
+ * BAR's end
  */
 static uint64_t bar0(Fuzz *f)
 {
@@ -262,8 +264,8 @@ static void doorbell(Fuzz *f)
 }
 
 /*
- * Write a ring's control lines or a packet whose header is partly valid, or
- * access any place in BAR4
+ * Write a ring's control lines or a packet with a header that is partly valid,
+ * or access any place in the ring or before the rings in BAR4
  */
 static void ring(Fuzz *f)
 {

@@ -2,8 +2,8 @@
 /*
  * hypertrace: test the device while a backend hangs
  *
- * The log is a FIFO that the test does not read at first.  Until the test
- * reads it, the sink's thread blocks in write().
+ * The log is a FIFO that the test does not read at first.  When the FIFO is
+ * full, the sink's thread blocks in write() until the test reads.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -73,9 +73,8 @@ static void teardown(Hang *g)
 }
 
 /*
- * Emit @n events, with a commit after every 40th.  With virtio, each commit
- * takes an entry of the virtqueue, and the entries must suffice for a full
- * ring.
+ * Emit @n events, 40 or fewer with each commit.  With virtio, each commit takes
+ * an entry of the virtqueue, and the entries must suffice for a full ring.
  */
 static void emit(Hang *g, unsigned n)
 {
@@ -195,9 +194,9 @@ static void test_replug(const void *channel)
 }
 
 /*
- * Flush, close, stop and migration do not wait for a backend that hangs. Events
- * that were posted to the backend before are recorded when the backend
- * continues.
+ * Flush, close, stop and migration do not wait for a backend that hangs. When
+ * the backend continues, it records all events, because they fit into the
+ * backlog.
  */
 static void test_no_wait(const void *channel)
 {
@@ -232,9 +231,10 @@ static void test_no_wait(const void *channel)
 }
 
 /*
- * Promise: hypertrace-drain does not wait.  Each request gets an event when the
- * events posted before the command are delivered.  If the device is unplugged
- * while a backend hangs, the request gets an event that says "complete": false.
+ * Promise: hypertrace-drain does not wait.  The QMP event HYPERTRACE_DRAINED
+ * follows when the backends have taken the trace events that were posted before
+ * the command.  If the device is unplugged while a backend hangs, the QMP event
+ * for a pending request says "complete": false.
  */
 static void test_drain(const void *channel)
 {
@@ -274,8 +274,8 @@ static void test_drain(const void *channel)
 }
 
 /*
- * At most 64 requests of hypertrace-drain can be pending: the next one fails,
- * and the monitor still works.
+ * At most 64 requests of hypertrace-drain can be pending in a QEMU: the next
+ * request fails, and the monitor still works.
  */
 static void test_drain_many(const void *channel)
 {
@@ -321,8 +321,9 @@ static uint64_t resident(Hang *g)
 
 /*
  * While a backend hangs, its sink discards events over its budget, and QEMU's
- * memory does not grow. When the backend continues, its trace has the count of
- * discarded events. Another backend of the device gets all events.
+ * memory grows by less than 8 MiB. After the backend has continued, its trace
+ * has the count of discarded events. Another backend of the device gets all
+ * events.
  */
 static void test_budget(const void *channel)
 {
@@ -377,8 +378,8 @@ static void test_budget(const void *channel)
 }
 
 /*
- * Promise: a reset by the driver consumes the buffers on the queues and counts
- * each event, although no backend has room.
+ * Promise for virtio: a reset by the driver consumes the buffers on the queues
+ * and counts each event, although no backend has room.
  */
 static void test_reset(const void *channel)
 {
@@ -407,9 +408,9 @@ static void test_reset(const void *channel)
 }
 
 /*
- * QEMU ends in time although the backend of many devices hangs.  If QEMU waited
- * for one of the 14 devices after the other, it would need longer than
- * LIMIT_US.
+ * QEMU ends in time although the backend of many devices hangs.  With 14
+ * devices (all channels but virtio), QEMU would need longer than LIMIT_US if it
+ * waited 5 s for each device in turn.
  */
 static void test_quit(const void *channel)
 {

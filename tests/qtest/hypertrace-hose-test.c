@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: test virtqueues that a driver refills before they are empty
+ * hypertrace: test virtqueues that a driver refills before they are empty, and
+ * many kicks at once
  *
- * All descriptors of a queue point to the same memory, so one write of the
- * available index refills the queue, faster than the device can empty it. Most
- * buffers are so large that the device takes only one of them in a turn, which
- * is one iteration of the main loop.
+ * The descriptors of a refilled queue are set up once and point to the same
+ * memory, so one write of the available index refills the queue, faster than
+ * the device can empty it. Most buffers are so large that the device takes only
+ * one of them in a turn, which is one iteration of the main loop.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -18,8 +19,8 @@
 #define LONG 1024u
 #define KICKED 16
 /*
- * Maximum number of buffers, however small, that QEMU takes in one iteration of
- * the main loop
+ * Maximum number of buffers, however small, that a device takes in one
+ * iteration of the main loop
  */
 #define TURN 16
 
@@ -105,7 +106,6 @@ static void test_flush(const void *opaque)
     m->stream = cpu_to_le32(0);
     m->instance = cpu_to_le64(s.instance);
     do {
-        /* @buffers also counts buffers refilled after the end of the flush. */
         g_assert_cmpuint(buffers, <, 16 * LONG);
         for (i = 0; i < G_N_ELEMENTS(hoses); i++) {
             buffers += hose_fill(&hoses[i]);
@@ -173,9 +173,10 @@ static void test_flush_whole(const void *opaque)
 
 /*
  * One write kicks all queues before the main loop runs again.  The device must
- * take one buffer for all these kicks, not one for each.  The main loop may
- * take further buffers before this program reads the used index, so the program
- * repeats the write until it reads the index in time.
+ * take one buffer for all these kicks, not one for each.  If the device took
+ * one for each kick, each queue's used index would change.  The main loop may
+ * take further buffers before this program reads an index, so the program
+ * repeats the write until it finds the index of a queue unchanged.
  */
 static void test_kicks(void)
 {

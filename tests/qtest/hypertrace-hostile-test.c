@@ -2,9 +2,9 @@
 /*
  * hypertrace: write invalid data, as a guest, into memory that the device reads
  *
- * The device ignores some invalid data. In all other cases it stops the stream
- * and counts an error. Another stream still works, and the stopped stream can
- * be closed and opened again.
+ * The device ignores some invalid data in a ring. For other invalid data in a
+ * ring it stops the stream and counts an error. Another stream still works, and
+ * the stopped stream can be closed and opened again.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -46,8 +46,8 @@ static void open_bad(Hostile *t, unsigned events)
 }
 
 /*
- * Ring the doorbell, so that the device polls the stream now, whatever the
- * stream's wake word is
+ * Ring the doorbell, even if the stream's wake word does not ask for it, so
+ * that the device looks at the stream
  */
 static void look(QHtStream *s)
 {
@@ -151,7 +151,7 @@ static void test_opening(const void *channel)
     end(&t);
 }
 
-/* The host does not read its own line, so writes of a guest are harmless. */
+/* A guest's writes to the host's line do no harm: the device ignores them. */
 static void test_host_line(const void *channel)
 {
     Hostile t;
@@ -171,8 +171,8 @@ static void test_host_line(const void *channel)
 }
 
 /*
- * Write a packet with one event.  Four bytes of the packet's header, from the
- * offset @nonsense on, are 0xdeadbeef.
+ * Write a packet with one event, and close it if @closed.  Four bytes of the
+ * packet's header, from the offset @nonsense on, are 0xdeadbeef.
  */
 static void put_packet(Hostile *t, unsigned nonsense, bool closed)
 {

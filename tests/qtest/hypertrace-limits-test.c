@@ -12,7 +12,10 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-/* Maximum number of log lines a second, as in virtio-hypertrace.c */
+/*
+ * Maximum number of log lines a second for each of two kinds of errors, as in
+ * virtio-hypertrace.c
+ */
 #define LOG_LINES       10
 
 /*
@@ -508,7 +511,7 @@ static unsigned count_lines(const char *file, const char *what)
 
 /*
  * If a guest causes thousands of errors, QEMU logs at most LOG_LINES lines a
- * second.
+ * second about control messages, and as many about streams that were stopped.
  */
 static void test_log(const void *channel)
 {
@@ -556,8 +559,8 @@ static void test_log(const void *channel)
 }
 
 /*
- * Boot with a ctf backend whose directory is removed, so that it refuses
- * classes
+ * Boot with a ctf backend, register the class "number", then remove the
+ * backend's directory, so that the backend refuses further classes
  */
 static QHt *boot_refusing(const void *channel, const char *extra)
 {

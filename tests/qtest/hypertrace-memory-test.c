@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace, channel=virtio: test memory of streams that the driver announces.
- * There the device can read committed events that the driver has not submitted.
+ * hypertrace, channel=virtio: test streams with memory that the driver
+ * announces to the device.  At a stop or a reset, the device reads from this
+ * memory the committed events that the driver has not submitted.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -45,8 +46,8 @@ static void fill(QHtStream *s, QHt *h, uint32_t id)
 }
 
 /*
- * A reset consumes committed events from announced memory, also those that the
- * guest has not submitted.
+ * A reset of the machine consumes committed events from announced memory, also
+ * those that the guest has not submitted.
  */
 static void test_reset(void)
 {
@@ -266,7 +267,11 @@ static void test_migration(void)
     qht_unlink(before);
 }
 
-/* Announced memory may have any address and any contents. */
+/*
+ * If announced memory has an invalid address or contents, QEMU survives, and
+ * the device counts at most the events that the guest has committed.  The
+ * device refuses to open a stream with an unaligned address.
+ */
 static void test_hostile(void)
 {
     QHt *h = boot("null");

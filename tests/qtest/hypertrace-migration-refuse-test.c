@@ -11,8 +11,9 @@
 #define MEMDEV "-object memory-backend-ram,size=2M,id="
 
 /*
- * If a property or a RAM block differs on the target, QEMU refuses the
- * migration with a message that names it.
+ * If one of these properties differs on the target, QEMU refuses the migration
+ * with a message that names the property.  It also refuses the migration if
+ * only one of the two sides has a memdev.
  */
 static void test_properties(void)
 {
@@ -71,7 +72,7 @@ static void test_properties(void)
     }
 }
 
-/* A saved state of the device, and the places of its fields */
+/* A saved VM, and the places of the device's fields in it */
 typedef struct State {
     QHt *h;
     char *props;
@@ -255,7 +256,10 @@ static void test_forged(const void *channel)
     state_free(&s);
 }
 
-/* A state with random changes is refused or loaded, and QEMU survives. */
+/*
+ * A state with random changes is refused or loaded, and QEMU survives.  A state
+ * that is cut off is refused.
+ */
 static void test_random(const void *channel)
 {
     State s;
