@@ -2,7 +2,7 @@
 /*
  * Model of the mailbox of the memory-only transport: a reply that the guest
  * accepts is the whole reply to its request, and each request is executed at
- * most once, by the host whose epoch the guest wrote into it
+ * most once, by the host to which the guest sent it (named by its epoch)
  *
  * The guest is guest-lib/src/memory.c, the host ht_memory_start() and
  * serve_mailbox() of host-lib/engine/memory.c.  Each host except the last can
@@ -176,7 +176,7 @@ next:
     go = done + 1;
     MAY_RESET;
     AWAIT(absent);
-    /* the host is done: the whole reply must be that to this request */
+    /* The host is done: its reply must be whole, and to this request. */
     assert(reply_begin == mine && reply_end == mine);
     pending = false;
     goto next;

@@ -262,7 +262,7 @@ inline release_slot()
     fi
 }
 
-/* packet_begin() and the walk, over the copy alone */
+/* As packet_begin(), then the walk over the events: both read only the copy */
 inline deliver()
 {
     if
@@ -278,7 +278,7 @@ inline deliver()
     fi;
     do
     :: from < to ->
-        /* the copy has exactly the next event, which is committed */
+        /* The copy must have the next event here, and the whole event. */
         assert(copy[from + 1] == FIRST(expected, 1) ||
                (copy[from + 1] == FIRST(expected, 2) && from + 2 <= to &&
                 copy[from + 2] == SECOND(expected)));

@@ -48,7 +48,7 @@ inline enter(s)
     atomic { assert(!inside[s]); inside[s] = 1 }
 }
 
-/* deliver(), with learn_up_to() */
+/* As deliver() with learn_up_to() in dispatch.c */
 inline deliver(s, nr, classes)
 {
     enter(s);
@@ -67,10 +67,10 @@ inline deliver(s, nr, classes)
     }
 }
 
-/* ht_queue_empty() */
+/* As ht_queue_empty() */
 #define EMPTY(s) (len(queue[s]) == 0 && !delivering[s])
 
-/* ht_dispatch_wake() */
+/* As ht_dispatch_wake() for one sink */
 inline wake(s)
 {
     if
@@ -79,7 +79,7 @@ inline wake(s)
     fi
 }
 
-/* begin_direct() */
+/* The conditions of begin_direct() in dispatch.c */
 #ifdef M_DIRECT_BEFORE
 #define IDLE(s) true
 #else
@@ -105,7 +105,7 @@ inline wake(s)
 #endif
 
 /*
- * ht_dispatch_post() for one sink.  Sets @now if the worker must deliver the
+ * As ht_dispatch_post() for one sink.  Sets @now if the worker must deliver the
  * run itself, which happens only for sink 0.
  */
 inline post(s, nr, classes, now, was_empty)
@@ -129,7 +129,7 @@ inline post(s, nr, classes, now, was_empty)
     fi
 }
 
-/* The end of worker_work(), which wakes the sinks if TURNS */
+/* As the end of worker_work(): with TURNS, wake the sinks that have work */
 inline end_turn()
 {
 #if defined(TURNS) && !defined(M_TURNS_UNTOLD)
@@ -147,7 +147,7 @@ active proctype worker()
     do
     :: nr == RUNS -> end_turn(); break
     :: else ->
-        /* ht_dispatch_room() */
+        /* as ht_dispatch_room() */
 #ifdef M_STARVED_LATE
         room = ANY_ROOM;
         atomic { starved = starved | !room }

@@ -97,7 +97,7 @@ inline store_head()
     }
 }
 
-/* ht_finish(): no barrier between store and load */
+/* As ht_finish(): no barrier between the store of head and the load of wake */
 inline commit()
 {
     position++;
@@ -181,7 +181,7 @@ inline work()
         :: else
         fi
     :: cursor != head ->
-        /* the turn ends after one packet */
+        /* or the turn ends after one packet */
         progress = true;
         cursor = (PACKET_OF(head) == PACKET_OF(cursor) -> head :
                   (PACKET_OF(cursor) + 1) * PACKET);

@@ -3,10 +3,11 @@
  * hypertrace: test that an event's date is never wrong by more than the error
  * bound
  *
- * This program is the guest.  Its counter is the host's TSC, in some cases with
- * an offset that jumps, so the true time of each event is known.  The device
- * reads KVM's offset only when a vCPU accesses it, which no vCPU does here.  So
- * it dates events by TIME_SYNC exchanges alone, some of which take tens of
+ * This program is the guest.  Its counter is the host's TSC, in one test plus
+ * an offset that jumps.  It reads the host's clock before and after it dates an
+ * event, so the true time of the event is known.  The device can get KVM's
+ * offset only in a vCPU's thread, and here no vCPU accesses the device.  So the
+ * device dates events by TIME_SYNC exchanges alone, some of which take tens of
  * milliseconds.
  */
 #include "qemu/osdep.h"

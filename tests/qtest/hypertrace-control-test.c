@@ -64,8 +64,7 @@ static void assert_reply(struct ht_msg *m, uint16_t type)
 }
 
 /*
- * A message whose size is wrong for its type is refused and counted as an
- * error.
+ * A message with a wrong size for its type is refused and counted as an error.
  */
 static void test_malformed(const void *channel)
 {

@@ -92,7 +92,7 @@ static void test_events(const void *data)
     qht_quit(h);
 }
 
-/* Streams are independent, and each can be opened again. */
+/* Each stream delivers its own events, and can be closed and opened again. */
 static void test_streams(const void *data)
 {
     QHt *h = boot(data, "log", "streams=3,packet-size=4096,packets=2");

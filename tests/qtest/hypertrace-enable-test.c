@@ -216,8 +216,8 @@ static void test_settings(const void *channel)
 
     /*
      * The device refuses a SETTINGS message with room for less than
-     * HT_SETTINGS_MAX bytes, one whose count is not the size of its room, and
-     * one that is too short.
+     * HT_SETTINGS_MAX bytes, one with a count that is not the size of its room,
+     * and one that is too short.
      */
     stl_le_p(&m->count, HT_SETTINGS_MAX - 1);
     g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m,

@@ -238,7 +238,7 @@ static void mailbox(Fuzz *f)
     qtest_memwrite(f->h->qts, box, buf, size);
     qtest_writel(f->h->qts, f->h->regs.addr + HT_REG_MAILBOX_GO,
                  below(f, 10) ? size : any64(f));
-    /* In half of the cases, read the reply, whose content does not matter. */
+    /* In half of the cases, read the reply; its content does not matter. */
     if (below(f, 2)) {
         qtest_memread(f->h->qts, box, buf, 64);
     }

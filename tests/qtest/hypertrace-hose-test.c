@@ -126,9 +126,9 @@ static void test_flush(const void *opaque)
 }
 
 /*
- * A flush of all streams replies after the device has used all buffers that a
- * queue held at the request, although the queue of a closed or closing stream
- * is never empty.
+ * A flush of all streams ends after the device has used all buffers that the
+ * queue of stream 1 held at the request, although the queue of stream 0, which
+ * is closed or closing, is never empty.
  */
 static void test_flush_whole(const void *opaque)
 {

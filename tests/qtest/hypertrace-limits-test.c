@@ -409,8 +409,8 @@ static void test_streams(const void *channel)
 }
 
 /*
- * By default a device has enough streams: three quarters, the share of a
- * guest's kernel, suffice for one stream for each vCPU.
+ * By default a device has so many streams that three quarters of them, which a
+ * guest's kernel may use, suffice for one stream for each possible vCPU.
  */
 static void test_streams_auto(const void *channel)
 {
@@ -511,7 +511,7 @@ static unsigned count_lines(const char *file, const char *what)
 
 /*
  * If a guest causes thousands of errors, QEMU logs at most LOG_LINES lines a
- * second about control messages, and as many about streams that were stopped.
+ * second about malformed messages, and as many about streams that it stops.
  */
 static void test_log(const void *channel)
 {

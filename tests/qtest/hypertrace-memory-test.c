@@ -130,7 +130,7 @@ static void test_stop(void)
 }
 
 /*
- * A stop of the VM consumes closed packets, also those that the guest has
+ * A stop of the VM consumes closed packets, also packets that the guest has
  * submitted partly or not at all.
  */
 static void test_packets(void)
@@ -238,8 +238,9 @@ static void test_offered(void)
 }
 
 /*
- * The source of a migration consumes committed events.  When the guest submits
- * them on the target, the target does not consume them again.
+ * The source of a migration consumes events that were committed and not yet
+ * submitted.  When the guest submits them on the target, the target does not
+ * consume them again.
  */
 static void test_migration(void)
 {
