@@ -7,9 +7,9 @@
  * The guest is guest-lib/src/memory.c, the host ht_memory_start() and
  * serve_mailbox() of host-lib/engine/memory.c.  Each host except the last can
  * be killed between any two of its stores; this frees a lock, and the next host
- * begins.  The guest can be reset RESETS times, at most points between its
- * stores.  In the model each side sees the other's stores at once and in their
- * order: the code uses release stores and acquire loads where the order
+ * begins.  The guest can be reset up to RESETS times, at several points between
+ * its stores.  In the model each side sees the other's stores at once and in
+ * their order: the code uses release stores and acquire loads where the order
  * matters.  -DM_... selects a mutant; run.sh checks that spin refutes it.
  */
 #ifndef HOSTS
