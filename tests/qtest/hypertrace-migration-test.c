@@ -85,7 +85,7 @@ static void moves(const char *channel, bool by_file)
     g_assert_cmpuint(qht_log_count(h, "number"), ==, 0);
     qht_unlink(log);
 
-    /* the guest sees the same state on the target */
+    /* the target has the statistics and the classes of the source */
     g_assert_cmpuint(qht_stat(h, "events"), ==, 525);
     g_assert_cmpuint(qht_stream_stat(h, 1, "events"), ==, 20);
     g_assert_cmpuint(qht_stream_stat(h, 2, "events"), ==, 5);
@@ -158,8 +158,8 @@ static void test_chain(const void *channel)
 }
 
 /*
- * Discards that were reported without a stream, and that are not in the
- * source's trace yet, migrate to the target.
+ * A message DISCARDED reports discarded events without a stream. A count that is
+ * not in the source's trace yet migrates to the target.
  */
 static void test_discarded(const void *channel)
 {
@@ -177,7 +177,7 @@ static void test_discarded(const void *channel)
     g_assert_cmpuint(qht_call(h, HT_MSG_DISCARDED, &m, sizeof(m)), ==,
                      HT_STATUS_OK);
     qht_stream_flush(&s);
-    /* The source's trace has all discards, so the target's trace has none. */
+    /* The source's trace has all counts, so the target's trace has none. */
     qht_unlink(move(h, "log", all, NULL, true));
     qht_stream_close(&s);
     g_assert_cmpuint(qht_log_count(h, "closed, 0 events discarded"), ==, 1);
@@ -186,8 +186,8 @@ static void test_discarded(const void *channel)
 }
 
 /*
- * Continue the VM, emit events with the numbers 10 to 399, and check that the
- * log of @h has the numbers @from to 399
+ * Continue the VM, write events with the numbers 10 to 399 to @s, and check that
+ * the log of @h has the numbers @from to 399 of this stream
  */
 static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
 {
@@ -431,7 +431,8 @@ static void test_reset(const void *channel)
 
 /*
  * The target's backend refuses all classes, because its directory was removed.
- * The device still accepts their events, and the backend discards them.
+ * The device still consumes their events, and counts them as discarded for this
+ * backend.
  */
 static void test_refused(const void *channel)
 {
@@ -508,9 +509,11 @@ static bool completed(QTestState *qts)
  * Write to the ring after migration has sent its pages, without marking them
  * dirty. With TCG, this can happen to the guest's last stores before the VM
  * stops. The test writes to the file of the ring's memory instead, which QEMU
- * does not notice.
+ * does not notice. Promise: the source's log has these events, and the target
+ * continues after them.
  *
- * Returns: false if the VM stopped before the write
+ * Returns: false if the VM stopped before the write had ended, so that the test
+ * proves nothing
  */
 static bool move_unnoticed(const char *channel)
 {
@@ -541,8 +544,8 @@ static bool move_unnoticed(const char *channel)
     qtest_qmp_assert_success(h->qts, "{'execute': 'migrate', 'arguments':"
                              " {'uri': %s}}", uri);
     /*
-     * Write to guest RAM, so that migration needs further passes, until it is
-     * in its third pass.
+     * Write to guest RAM, so that migration needs further passes, until QEMU
+     * has looked for dirty pages at least three times.
      */
     QHT_WAIT(({
         qtest_memset(h->qts, 16 * MiB, g_random_int(), MiB);

@@ -63,8 +63,8 @@ static void check_layout(const char *machine, const char *channel, bool ring)
         g_assert_false(prefetch);
         g_assert_cmphex(bar_size(d, 2, &is64, &prefetch), >, 0);
         /*
-         * BAR4 has page 0, the enable page, the mailbox, the reply area and the
-         * directory, then 3 rings of 4 KiB + 4 x 8 KiB; each of these parts
+         * BAR4 has page 0, the enable bytes, the mailbox, the reply area and
+         * the directory, then 3 rings of 4 KiB + 4 x 8 KiB; each of these parts
          * begins at a multiple of 64 KiB
          */
         g_assert_cmphex(h->caps.ring_stride, ==, 0x10000);
@@ -119,7 +119,10 @@ static void test_caps(const void *machine)
     qht_quit(h);
 }
 
-/* Reads of each size, at each offset, give the same bytes of struct ht_caps. */
+/*
+ * Reads of 2, 4 and 8 bytes at each offset below HT_REG_MAILBOX_GO give the same
+ * bytes as reads of single bytes.
+ */
 static void test_read_sizes(const void *machine)
 {
     QHt *h = qht_boot(machine, "null", "channel=shm,streams=2", NULL);
@@ -144,9 +147,9 @@ static void test_read_sizes(const void *machine)
 
 /*
  * Return the offset of BAR0 to access after @off. Use only the first page and
- * the last 16 bytes of each area of HT_MAP_ALIGN bytes. Use each offset of the
- * first 256 bytes, where the registers are, and then every seventh, which gives
- * each alignment; with -m slow, use each.
+ * the last 16 bytes of each area of HT_MAP_ALIGN bytes. In these, use each
+ * offset below 256, where the registers are, and then every seventh, which gives
+ * each alignment; with -m slow, use each offset.
  */
 static uint64_t next_offset(uint64_t off)
 {
@@ -157,7 +160,7 @@ static uint64_t next_offset(uint64_t off)
            next - in + HT_MAP_ALIGN - 16;
 }
 
-/* After accesses of each size all over BAR0, the device still works. */
+/* After accesses of each size at many offsets of BAR0, the device works. */
 static void test_write_everywhere(const void *channel)
 {
     g_autofree char *props = g_strdup_printf("channel=%s,streams=2",
@@ -181,9 +184,7 @@ static void test_write_everywhere(const void *channel)
         qpci_io_readl(d, h->regs, off);
         qpci_io_readq(d, h->regs, off);
     }
-    /*
-     * The device has refused values, which it counts as errors; it still works.
-     */
+    /* The device counts a write that it refuses as an error. */
     g_assert_cmpuint(qht_stat(h, "errors"), >, 0);
     qpci_memread(d, h->regs, 0, &id, sizeof(id));
     g_assert_cmphex(le32_to_cpu(id), ==, HT_MAGIC);
@@ -273,7 +274,7 @@ static void plug_refused(QHt *h, const Refused *r)
     qobject_unref(rsp);
 }
 
-/* After a device was refused, another device can have its id, slot and name. */
+/* After a device was refused, another device can have its id and name. */
 static void test_refused(void)
 {
     QHt *h = boot_for_plugging("channel=shm,streams=1");
@@ -334,9 +335,8 @@ static void register_unfinished(QHt *h)
 
 /*
  * Plug in, use and unplug a device repeatedly, and in between try to plug in
- * devices that are refused. With -m slow, the tests of the three channels have
- * 201 cycles together. A QEMU that is built with sanitizers reports leaks when
- * it exits.
+ * devices that are refused. A QEMU that is built with sanitizers reports leaks
+ * when it exits.
  */
 static void test_plug(const void *channel)
 {
@@ -510,7 +510,7 @@ static void test_memdev(void)
     for (i = 0; i < 3; i++) {
         QHt *x;
 
-        /* a ring of 516 KiB, which fits into the memdev of 2 MiB */
+        /* a ring of 516 KiB, for which the memdev must have 2 MiB */
         qtest_qmp_device_add(h->qts, "hypertrace", "m",
                              "{'backend': 'be', 'addr': '5',"
                              " 'channel': 'shm', 'streams': 1, 'packets': 16,"
@@ -558,14 +558,14 @@ static void test_several(const void *machine)
     g_assert_cmpuint(qht_log_count(h[0], " ht stream 0"), ==, 100);
     g_assert_cmpuint(qht_log_count(h[0], " b stream 0"), ==, 101);
     g_assert_cmpuint(qht_log_count(h[0], " see stream 0"), ==, 102);
-    /* a device without id and name gets a unique name, and works */
+    /* a device without id and name works, too */
     qht_register_number(h[3], "number");
     for (i = 4; i--; ) {
         qht_quit(h[i]);
     }
 }
 
-/* QEMU's commands for virtio devices work: status and properties */
+/* x-query-virtio-status and `info qtree` show the device. */
 static void test_monitor(const void *channel)
 {
     g_autofree char *props = g_strdup_printf("channel=%s,streams=1",

@@ -210,9 +210,9 @@ static void flush_all(QHt *h)
 }
 
 /*
- * While producers write, each flush ends and covers all events committed
- * before it.  In the end each event is counted as delivered, lost or
- * overwritten.
+ * While producers write, each flush ends.  The device has then counted each
+ * event that was committed before the flush, as consumed or as dropped.  After
+ * the close of the streams, it has counted each event once.
  */
 static void run(Race *r)
 {

@@ -90,7 +90,10 @@ static void test_system_reset(const void *channel)
     qht_quit(h);
 }
 
-/* A reset also reports events that were lost after the last commit. */
+/*
+ * A reset also reports the count of lost events that the guest wrote after its
+ * last flush.
+ */
 static void test_lost_at_reset(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2");
@@ -135,8 +138,8 @@ static void test_takeover(const void *channel)
         fill(h, s, id, 50);
         takeover(h, i & 1 && !h->control);
         /*
-         * Until the old stream is closed, the reply to the opening is BUSY;
-         * qht_stream_open() repeats it.
+         * Until the old stream is closed, the reply to STREAM_OPEN is BUSY;
+         * qht_stream_open() sends the reply back.
          */
         qht_stream_open(&t, h, s[0].index);
         g_assert_cmpuint(t.instance, >, s[1].instance);
@@ -188,7 +191,10 @@ static void test_close_twice(const void *channel)
     qht_quit(h);
 }
 
-/* Status 0, which Linux writes to any virtio device, does not close streams. */
+/*
+ * A write of status 0, by which Linux resets a virtio device that it starts to
+ * use, does not close streams.
+ */
 static void test_status_zero(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=2,flush-ms=1000");

@@ -4,8 +4,9 @@
  * worker
  *
  * Tested are virtqueues of maximum length that are full before a kick; buffers
- * submitted before a close, reset, stop or migration; the limits of work in an
- * iteration of the main loop and in a doorbell; the last count of lost events.
+ * submitted before a flush, close, reset, stop, takeover, unplug or migration;
+ * the limits of work in an iteration of the main loop and in a doorbell; the
+ * last count of lost events.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -16,9 +17,12 @@
 #define PROPS "streams=4,packet-size=65536,packets=4"
 #define VIRTIO "channel=virtio," PROPS
 
-/* Maximum number of entries of a virtqueue */
+/* Maximum number of entries that QEMU allows a virtqueue */
 #define LONG 1024u
-/* Number of bytes for a buffer: submit header, packet header and an event */
+/*
+ * Number of bytes reserved for a buffer: room for a submit header, a packet
+ * header and an event
+ */
 #define BUFFER 128u
 
 /* A stream, and its data queue of LONG entries */
@@ -140,7 +144,7 @@ static void ask_takeover(Flood *f)
 
     g_assert_cmpuint(qht_call(f->s.h, HT_MSG_TAKEOVER, &m, sizeof(m)), ==,
                      HT_STATUS_OK);
-    /* a takeover closes the streams one after another */
+    /* the streams may be closed after the reply to TAKEOVER */
     QHT_WAIT(!qht_stream_flag(f->s.h, 0, "open") &&
              !qht_stream_flag(f->s.h, 1, "open"));
 }
@@ -167,7 +171,10 @@ static const Ask asks[] = {
     { "unplug", ask_unplug, true },
 };
 
-/* Each request consumes all buffers that were available before it. */
+/*
+ * Each request in asks[] makes the device consume all buffers that were
+ * available before the request.
+ */
 static void test_full_queue(const void *opaque)
 {
     static const unsigned counts[] = { 300, LONG };
@@ -205,10 +212,10 @@ static void test_full_queue(const void *opaque)
 }
 
 /*
- * Between a kick of a full queue and the use of its last buffer, the main loop
- * does other work: this program reads the used index while buffers are left. On
- * a busy machine this program may be too slow for that, so it repeats the
- * attempt.
+ * Between the kicks of full queues and the use of their last buffer, the main
+ * loop does other work: it lets this program read the used indices while some
+ * buffers are used and some are not. On a busy machine this program may be too
+ * slow for that, so it repeats the attempt.
  */
 static void bounded_turns(bool open)
 {
@@ -228,8 +235,8 @@ static void bounded_turns(bool open)
                 flood_init(&f[i], h, i);
             }
             /*
-             * The device does not read buffers of a closed stream, so their
-             * content from the first try stays.
+             * The device does not read the content of buffers of a closed
+             * stream, so one opening is enough for all tries.
              */
             if (open || tries == 0) {
                 QHtStream *s = &f[i].s;
@@ -330,8 +337,8 @@ static void test_fair(void)
 /*
  * While the backend hangs, events of stream 0 use up the sink's budget. Then
  * stream 1 submits a buffer. When the backend continues in small steps, the
- * device uses the buffer of stream 1, although the queue of stream 0 is never
- * empty.
+ * device uses the buffer of stream 1, although this program keeps refilling the
+ * queue of stream 0.
  */
 static void test_fair_backend(void)
 {
@@ -413,9 +420,9 @@ static unsigned taken_by_main(const char *path, unsigned long pid)
 }
 
 /*
- * A doorbell consumes a limited number of events or bytes, in the thread that
- * writes to it: in a qtest, the main thread. The IOThread consumes the rest in
- * pieces.
+ * The thread that handles a write to a doorbell consumes a limited number of
+ * events or bytes: in a qtest, this is the main thread. The device's IOThread
+ * consumes the rest in pieces.
  */
 static void test_doorbell(const void *data)
 {
@@ -541,8 +548,8 @@ static void last_unplug(QHt *h)
 }
 
 /*
- * If the guest counts a lost event after its last event, the trace has that
- * count when the stream ends.
+ * If the guest counts lost events after its last event, the trace has that count
+ * after a stop or save of the VM, a reset, an unplug, or the end of QEMU.
  */
 static void test_last_count(const void *channel)
 {

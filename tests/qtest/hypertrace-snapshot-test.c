@@ -89,8 +89,8 @@ static void test_rewind(const void *channel)
     saved[0] = remember(&s[0]);
     saved[1] = remember(&s[1]);
     /*
-     * loadvm undoes these events for the guest; the trace must have each of
-     * them once.
+     * loadvm sets the guest back to the time before these events; the trace
+     * must keep the events.
      */
     write_all(&s[0], id, 5, 9);
     qht_stream_close(&s[1]);
@@ -184,7 +184,7 @@ static void test_waiting(const void *channel)
     qht_quit(h);
 }
 
-/* savevm consumes events that were committed before it. */
+/* On savevm, the device consumes the events that were committed before. */
 static void test_untaken(const void *channel)
 {
     g_autofree char *all = props(channel);
@@ -263,9 +263,7 @@ static void test_replugged(const void *channel)
 
     for (i = 0; i < 5; i++) {
         qtest_qmp_device_del_send(h->qts, "ht");
-        /*
-         * A reset completes the unplug, which the guest would do by an eject.
-         */
+        /* A reset completes the unplug; a guest would eject the device. */
         qtest_system_reset(h->qts);
         qht_wait_deleted(h);
         qtest_qmp_assert_success(h->qts, "{'execute': 'device_add',"

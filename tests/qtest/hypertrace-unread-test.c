@@ -35,8 +35,8 @@ static void produce(QHtStream *s, uint32_t id, unsigned n)
 }
 
 /*
- * Check that the last events, about as many as fit into a ring, were delivered,
- * and that the earlier ones are counted as dropped
+ * Check that some events, at least about as many as fit into three packets, were
+ * consumed, and that all others are counted as dropped
  */
 static void check_taken(QHt *h, QHtStream *s)
 {
@@ -48,8 +48,9 @@ static void check_taken(QHt *h, QHtStream *s)
 }
 
 /*
- * With unread=on, a ring is consumed when the VM stops, on a flush, a close or
- * a reset, and when unread is set to off, but not by a doorbell or a poll.
+ * With unread=on, the device consumes a ring when the VM stops, on a flush or a
+ * close of the stream, and when unread is set to off, but not on a doorbell, nor
+ * when another stream is closed.
  */
 static void test_unread(void)
 {
@@ -68,7 +69,7 @@ static void test_unread(void)
     qht_stream_close(&other);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 0);
 
-    /* A stop reads the ring, as after a panic. */
+    /* The newest event is in the log after a stop. */
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     check_taken(h, &s);
     newest = g_strdup_printf(" n=%" PRIu64, s.events - 1);
@@ -132,7 +133,7 @@ typedef struct Left {
     const char *name;
     /* number that the next recovered event must have; 0: any */
     uint64_t next;
-    /* limits between which the dates of all recovered events must lie, in ns */
+    /* limits of the times of all recovered events, in ns of CLOCK_MONOTONIC */
     uint64_t begin_ns;
     uint64_t end_ns;
 } Left;
@@ -158,8 +159,8 @@ static void kill_qemu(QTestState *qts)
 }
 
 /*
- * HtDeliver: check that the event numbers increase by one, and that the dates
- * are within begin_ns and end_ns
+ * HtDeliver: check that the events have the expected class, that their numbers
+ * increase by one, and that their times are between begin_ns and end_ns
  */
 static void check_run(void *opaque, const HtRun *run)
 {
@@ -182,7 +183,10 @@ static void check_run(void *opaque, const HtRun *run)
     }
 }
 
-/* Check that a stream's newest events, up to @sent - 1, are recovered */
+/*
+ * Check that a stream's newest events are recovered: the last number is
+ * @sent - 1, and about three packets of events, or all @sent, are there
+ */
 static void check_left(Left *l, uint8_t *ram, unsigned stream, const char *name,
                        uint64_t sent)
 {
@@ -199,8 +203,8 @@ static void check_left(Left *l, uint8_t *ram, unsigned stream, const char *name,
 }
 
 /*
- * After QEMU was killed, a reader of the stream memory's file gets the class,
- * stream and date of each event in the rings.
+ * After QEMU was killed, a reader of the stream memory's file recovers the
+ * newest events of each stream, with their classes and times.
  */
 static void kill_after(unsigned events)
 {

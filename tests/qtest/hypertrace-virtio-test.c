@@ -61,8 +61,8 @@ typedef struct Bad {
 } Bad;
 
 /*
- * A buffer with wrong positions, size or stream index stops only the stream
- * of its queue.
+ * A buffer with wrong positions, size, stream index or class stops only the
+ * stream of its queue.
  */
 static void test_bad_submit(void)
 {
@@ -170,8 +170,8 @@ static void test_shapes(void)
 }
 
 /*
- * QEMU's code for virtio refuses these descriptors; the device may then need a
- * reset.
+ * After a buffer with an invalid address or length, and a new start of the
+ * device, the device works.
  */
 static void test_bad_descriptors(void)
 {
@@ -203,7 +203,10 @@ static void test_bad_descriptors(void)
     qht_quit(h);
 }
 
-/* A chain with a loop, an invalid head and an invalid available index. */
+/*
+ * After a chain with a loop, an invalid head or an invalid available index, the
+ * device needs a reset; after the reset it works.
+ */
 static void test_bad_rings(void)
 {
     QHt *h = boot("");
@@ -236,8 +239,8 @@ static void test_bad_rings(void)
 }
 
 /*
- * Submit buffers that are in the device's own registers, then reset the device.
- * To map such a buffer, the device takes locks that the reset may need.
+ * Buffers that lie in the device's own registers do not hang QEMU, even if a
+ * reset follows at once; the device then works.
  */
 static void test_mmio_buffers(void)
 {
@@ -288,8 +291,8 @@ static void test_closed_stream(void)
     g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 1);
 
     /*
-     * In each round, another driver takes over, and the producer of the old one
-     * still submits a buffer.
+     * In each round, another driver takes over, and the producer of the previous
+     * driver still submits a buffer.
      */
     for (i = 0; i < 50; i++) {
         struct ht_msg m = { 0 };
@@ -327,7 +330,6 @@ static void test_many(void)
         qht_stream_open(&s[i], h, i);
     }
     for (round = 1; round <= 5; round++) {
-        /* fill all queues before any of them is kicked */
         for (i = 0; i < STREAMS; i++) {
             QVirtQueue *vq = h->data[i];
             uint16_t idx = qtest_readw(h->qts, vq->avail + 2);
@@ -433,9 +435,9 @@ static void test_control_shapes(void)
 }
 
 /*
- * When the VM stops, messages for which one iteration of the main loop has no
- * time remain in the queue.  Promise: the device answers them when the VM
- * continues, without another kick.
+ * While the VM is stopped, a kick makes the device answer messages for about
+ * HT_CONTROL_TURN_NS; the other messages remain in the queue.  Promise: the
+ * device answers these when the VM continues, without another kick.
  */
 static void test_control_stopped(void)
 {
@@ -454,8 +456,8 @@ static void test_control_stopped(void)
         uint32_t desc;
 
         /*
-         * The messages of one buffer take longer than an iteration of the main
-         * loop may last.
+         * Fill the buffer with messages: all buffers together take much longer
+         * than HT_CONTROL_TURN_NS.
          */
         for (k = 0; pos + 128 < area; k++) {
             g_autofree char *name = g_strdup_printf("c%u.%u", i, k);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Firmware of a guest that causes EXITS / 4 exits and then EXITS exits, with
- * SPIN rounds of a loop before each one. It writes the TSC cycles that the
- * EXITS exits took, as 8 hexadecimal digits, to port 0xe9, and halts.
+ * SPIN rounds of a loop before each exit. The firmware writes the TSC cycles
+ * that the EXITS exits and their loops took, as 8 hexadecimal digits and a
+ * newline, to port 0xe9, and halts.
  */
         .code16
         .globl  start

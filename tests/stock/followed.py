@@ -45,9 +45,9 @@ def assert_all(tmp, err):
 
 
 BOOTS_MARKS = 300
-# Script for init of a guest that tells its boots apart: each boot writes its random
-# number to the log and, with numbered markers, to the trace buffer. It then runs each
-# line that the test sends.
+# Script for init of a guest that boots repeatedly: each boot writes its random number to
+# the log and, with numbered markers, to the trace buffer. The script then runs each line
+# that the test sends to the port ttyS0.
 BOOTS_INIT = stock.MOUNTS + f"""$b --install -s /bin
 export PATH=/bin
 id=$(cat /proc/sys/kernel/random/boot_id)
@@ -81,8 +81,8 @@ def ready(console):
 
 
 def assert_living(rec, boots, err):
-    """Assert that a recording has the log and the markers of the last boot, and of
-    no other one."""
+    """Assert that a recording has the log and the markers of the last of @boots, and of
+    no other boot. @boots is a list as that of ready()."""
     living, cpus = boots[-1]
     assert re.findall(r"\] boot (\S{36})", stock.run("log", rec)) == [living]
     events = list(stock.reported(rec))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Code that tests share: run the KVM and Xen hosts of scripts/vm/stock-guests.sh, which run
-guests on an emulated AMD processor."""
+"""Code that tests share: run the KVM and Xen hosts that scripts/vm/stock-guests.sh makes. A
+host has an emulated AMD processor, and runs guests itself."""
 
 import io
 import os
@@ -20,7 +20,7 @@ MULTI = ("-accel", "tcg,thread=multi", "-smp", "2")
 ICOUNT = ("-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "clock=vm")
 
 # First lines of the script of a KVM host. $linux is a QEMU command that starts a guest with
-# the job's kernel and initrd; $words are words for that kernel. The tests give
+# the job's kernel and initrd; $words are words for that kernel. These scripts give
 # `hypertrace record` no option --event: with it, the tool boots the kernel to check the names
 # of events, which takes minutes under TCG in such a host.
 KVM_SCRIPT = """modprobe kvm_amd
@@ -91,9 +91,9 @@ def job(tmp, script, files):
 
 
 def run(tmp, machine, script, files, options, recorder=()):
-    """Boot the host whose disk is in the folder `machine`. It runs the script, which must
-    write a tar archive to its second disk (see END). Return the folder with the archive's
-    files.
+    """Boot the host that has its disk in the folder `machine`. The host runs the script, which
+    must write a tar archive to the host's second disk (see END). Return the folder with the
+    archive's files.
 
     recorder: words before QEMU's command line, such as those of a command that
         records the host
@@ -129,8 +129,8 @@ def kvm(tmp, script, files, options=MULTI, recorder=()):
 
 
 def kvm_linux(tmp, init, script, recorder=()):
-    """Run script in a KVM host whose guests have the host's own kernel, and the
-    script `init`"""
+    """Run `script` in a KVM host. Its guests have the host's own kernel, and run the script
+    `init` as their init."""
     return kvm(tmp, script, {"vmlinuz": KVM / "vmlinuz",
                              "initrd": stock.initrd(tmp, init=init)}, recorder=recorder)
 

@@ -36,8 +36,9 @@ $b mount -t devtmpfs none /dev
 $b mount -t tracefs none /trace
 """
 
-# Script for init: do some work, then print the kernel's counters of the guest's ring for
-# each processor: "entries", the events in the ring, and "overrun", the overwritten events
+# Script for init: do some work, then print the kernel's counters of the trace instance
+# boot_map for each processor: "entries", the events in its ring, and "overrun", the
+# overwritten events
 INIT = MOUNTS + """for i in 1 2 3 4 5 6 7 8; do
     $b find /proc/self /sys/bus >/dev/null 2>&1
     echo "word $i" >/dev/kmsg

@@ -92,8 +92,8 @@ sleep 1000
     ("5.10", "acpi_init"), ("7.x", "acpi_init"),
     ("arm64", "of_platform_default_populate_init")])
 def test_graph(tmp_path, name, function):
-    """The recorded call graph of an initcall equals the one in the guest's file `trace`. These
-    kernels store the records of calls in other layouts than kernel 6.12 does."""
+    """The recorded call graph of an initcall equals the call graph in the guest's file
+    `trace`."""
     needs(ROWS[name])
     stock.record(tmp_path, command(tmp_path, ROWS[name], GRAPH_INIT), "--event",
                  "initcall", "--graph", f"{function},depth=3")
@@ -147,9 +147,9 @@ class Boots:
 
     def look(self):
         """Record the guest by another recorder, which knows nothing about earlier
-        boots. If the memory is small, also dump it, and let `recover` read the dump
-        without the kernel's file. Assert that both recordings have only the data of
-        the kernel that runs now."""
+        boots. If the memory has at most 1 GiB, also dump it, and let `hypertrace recover`
+        read the dump without the kernel's file. Assert that each recording has only the
+        data of the kernel that runs now."""
         rec = self.tmp / f"look-{len(self.boots)}"
         recorder = subprocess.Popen(
             [stock.TOOL, "record", "-o", rec, "--pid",
@@ -174,7 +174,8 @@ class Boots:
         followed.assert_living(again, self.boots, err)
 
     def end(self):
-        """Kill the guest; assert that the recording has each boot with its own markers and log."""
+        """Kill the guest; assert that the first recorder's recording has each boot with its own
+        markers and log."""
         os.kill(stock.qemu_of(self.recorder), signal.SIGKILL)
         _, err = self.recorder.communicate(timeout=stock.DEADLINE)
         followed.assert_each_boot(self.tmp / "rec", self.boots, err)
@@ -190,7 +191,7 @@ def make_boots(tmp_path):
 
 @pytest.mark.parametrize("row, resets", [
     (Row(STOCK), 10),
-    # With nokaslr, each kernel is at the address at which the previous kernel was.
+    # With nokaslr, the kernel is at the same address after each reset.
     (Row(STOCK, words=" nokaslr"), 10),
     (Row(STOCK, "16G"), 3),
     (Row(OLDEST), 3),
@@ -198,10 +199,10 @@ def make_boots(tmp_path):
     (Row(stock.GUESTS / "arm64/vmlinuz", "513", stock.ARM64), 3),
 ], ids=["6.12", "6.12 nokaslr", "6.12 16 GiB", "5.10", "7.x", "arm64"])
 def test_resets(boots, row, resets):
-    """Reset the guest, in turn by itself and by QEMU. Only this test, test_kexec(), test_kdump()
-    and test_kvm_followed.py prove that data of a previous kernel is not taken for that of the
-    running kernel: neither by a recorder that followed all boots, nor by commands that find both
-    kernels in the memory."""
+    """Reset the guest, in turn by itself and by QEMU. With real kernels, only this test,
+    test_kexec(), test_kdump() and test_kvm_followed.py prove that data of a previous kernel is
+    not taken for data of the running kernel: neither by a recorder that followed all boots, nor
+    by commands that find data of both kernels in the memory."""
     guest = boots(row)
     for n in range(resets):
         guest.look()

@@ -2,7 +2,8 @@
 """Record all functions of a boot, and measure what this costs the guest.
 
 With -icount and no sleep the guest's clock counts its instructions, 4 ns each, so that
-the times do not depend on the host.  The test prints the table of docs/performance.md:
+the times do not depend on the host's load.  With -s, the test prints two tables of
+docs/performance.md:
 
     ./run stock --check -- -k boot_functions -s
 """
@@ -17,8 +18,8 @@ import stock
 
 RING = 64                       # size of the guest's ring, MiB
 
-# Script for init: stop the tracer, and print the ring's counters. "entries" is the
-# number of events that are in the ring at that time.
+# Script for init: stop tracing, and print the ring's counters: "entries", the number of
+# events that the ring still has, and "overrun", the number of overwritten events.
 INIT = stock.MOUNTS + """cd /trace
 echo 0 >tracing_on
 echo "COUNT 0" $($b grep -E '^(entries|overrun)' per_cpu/cpu0/stats)
@@ -104,8 +105,8 @@ def table(runs):
         print(f"| {name} | {n:,} | {s:.3f} | {before:.3f} |")
 
 
-# Only this test proves that all calls of all functions of a boot are recorded, over a hundred
-# times as many events as without functions.
+# Only this test proves that a recording has as many events as the guest's counters say when all
+# functions of a boot are traced: over a hundred times as many events as without functions.
 def test_boot_functions(tmp_path):
     if not shutil.which("qemu-system-x86_64"):
         pytest.skip("qemu-system-x86_64 is not installed")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Give programs that start QEMU a link to hypertrace in its place.
 
-mkosi itself runs; scripts/vm/stock-guests.sh gets it.  syzkaller is not
-in Debian: its command line, its pipes and its SIGKILL are repeated here.
-debian/tests/virtme-ng runs virtme-ng, and test_libvirt.py libvirt.
+The test of mkosi runs mkosi, which scripts/vm/stock-guests.sh gets.  The test of
+syzkaller, which is not in Debian, repeats its command line, pipes and SIGKILL.
+debian/tests/virtme-ng is the test with virtme-ng, test_libvirt.py that with libvirt.
 """
 
 import os
@@ -53,8 +53,8 @@ def processes(tmp):
 
 
 def assert_recorded(tmp):
-    """Assert that exactly one recording was made, that it has the whole boot, and
-    that its recorder has ended."""
+    """Wait until the recorder has ended; assert that exactly one recording was made,
+    and that it has events and messages of the boot, up to the start of init."""
     stock.wait_until(lambda: not processes(tmp), lambda: processes(tmp))
     (rec,) = (tmp / "recordings").iterdir()
     assert {"initcall_start", "sched_switch", "console"} <= {
@@ -72,7 +72,7 @@ def test_mkosi(world):
     (tmp / "image.vmlinuz").symlink_to(os.environ["HT_KERNEL"])
     (tmp / "image.initrd").symlink_to(stock.initrd(tmp, init=POWEROFF))
     (tmp / "image.cmdline").write_text(os.environ["HT_KERNEL_ARGS"])
-    # replace mkosi's "-cpu max": Debian 12's QEMU emulates cmpxchg16b wrongly
+    # replace mkosi's "-cpu max": Debian 12's QEMU sometimes miscompiles cmpxchg16b
     done = subprocess.run(
         [sys.executable, "-B", "-m", "mkosi", "--distribution=debian",
          "--bootable", "--qemu-boot=linux", "--qemu-headless",

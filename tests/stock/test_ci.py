@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run the commands of docs/ci.md with a guest of this machine.
+"""Run the commands of docs/ci.md with an emulated guest.
 
-Only this test proves that the pipeline's script and the page's commands work
+Only this test proves that examples/ci-boot.sh and the page's commands work
 together, with the recordings that the script keeps.
 """
 
@@ -19,8 +19,8 @@ QEMU = "qemu-system-x86_64 -accel tcg,thread=single -cpu qemu64,-cx16"
 
 
 def as_here(command):
-    """A QEMU command of the page, changed to the QEMU and the kernel
-    words that this machine needs"""
+    """A command of the page with QEMU's options and the kernel's words replaced by
+    those for an emulated guest"""
     command = re.sub(r" -append \"[^\"]*\"",
                      f" -append '{os.environ['HT_KERNEL_ARGS']}'", command)
     return command.replace("qemu-system-x86_64", QEMU, 1)
@@ -46,8 +46,9 @@ def make_world(tmp_path):
 
 
 def test_ci(world):
-    """The pipeline's script passes fast boots, fails a slow one, and keeps a
-    failed recording apart; the page's other commands then show it."""
+    """examples/ci-boot.sh passes boots that are faster than $MAX, fails a slower boot,
+    and moves the recording of the failed boot to recordings.failed. The page's other
+    commands then show that recording."""
     top = world[0]
     commands = list(pages.commands(pages.TOP / "docs/ci.md"))
     script, limited = [c for c in commands if "ci-boot.sh" in c][::-1]

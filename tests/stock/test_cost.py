@@ -2,8 +2,8 @@
 """A recorder that reads a guest's buffer costs the guest not one instruction.
 
 The guest writes the same events with and without the recorder. With -icount and no
-sleep its clock counts its instructions, and each line of its console begins with the
-time: the consoles must be identical.
+sleep the guest's clock counts its instructions, and the kernel's lines on the guest's
+console begin with the time: the consoles must be identical.
 """
 
 import os

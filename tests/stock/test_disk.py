@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Record a Debian with systemd on a disk, booted by its own GRUB.
 
-The test logs in on its console, a socket, and crashes the guest.  All tests use that
-one recording.
+The fixture crashed() logs in on the guest's console, a socket, and crashes the guest.
+All tests of this file use that recording.
 """
 
 import json
@@ -35,8 +35,8 @@ class Console:
             return False
 
     def expect(self, mark, seconds=stock.DEADLINE):
-        """Wait for mark on the console; returns False if it does not appear in
-        time.  The next call searches after mark."""
+        """Wait for text on the console that matches mark; return False if it does not
+        appear in time.  The next call searches after this text."""
         deadline = time.monotonic() + seconds
         while not (m := re.compile(mark).search(self.all, self.seen)):
             left = deadline - time.monotonic()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Record guests with kernels, machines and boot loaders of several kinds.
 
-The guests are Debian's: scripts/vm/stock-guests.sh gets them.
+The kernels are Debian's: scripts/vm/stock-guests.sh gets them, except $HT_KERNEL.
 """
 
 import os

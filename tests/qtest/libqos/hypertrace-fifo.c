@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: make a FIFO that makes a backend hang while it is full
+ * libqos: make a FIFO; a backend that writes to it hangs while it is full
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -49,7 +49,7 @@ static void *read_all(void *opaque)
     QHtFifo *f = opaque;
     bool last;
 
-    /* When f->reading is false, empty the FIFO once more before the end. */
+    /* After f->reading has become false, empty the FIFO once more. */
     for (last = false; ; ) {
         if (qht_fifo_read(f)) {
             continue;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: migrate a guest with a hypertrace device to another QEMU
+ * libqos: migrate a guest with a hypertrace device to another QEMU, and save and
+ * load snapshots
  *
- * The guest is the test program: after a migration it uses the other QEMU.
+ * The guest is the test program: after qht_move() it uses the other QEMU.
  */
 #include "qemu/osdep.h"
 #include "qobject/qdict.h"
@@ -171,7 +172,7 @@ void qht_migrate(QHt *h, QHtTarget *t)
     unlink(path);
 }
 
-/* Return true if the only job has concluded; fail the test if it failed */
+/* Return true if the only job has concluded; if the job failed, end the test */
 static bool job_over(QTestState *qts)
 {
     QDict *rsp = qtest_qmp(qts, "{'execute': 'query-jobs'}");

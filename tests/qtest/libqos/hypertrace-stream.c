@@ -138,8 +138,8 @@ void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index)
 }
 
 /*
- * virtio: return the address in entry @entry of the table that the stream has
- * announced
+ * virtio: return the address in entry @entry of the table that was announced
+ * when the stream was opened
  */
 static uint64_t announced(QHtStream *s, unsigned entry)
 {
@@ -217,8 +217,9 @@ static uint64_t position(const QHtStream *s)
 }
 
 /*
- * Write the events of the open packet from offset @from on, then head, which
- * makes them visible to the host
+ * Unless @s->late is set, write the events of the open packet from offset @from
+ * on, then head, which makes them visible to the host. With virtio, there is
+ * nothing to write unless memory was announced.
  */
 static void publish(QHtStream *s, uint32_t from)
 {
@@ -254,7 +255,7 @@ void qht_close_packet(QHtStream *s)
     if (s->submitted > s->packet * s->h->caps.packet_size) {
         /*
          * The device already has the packet's header, which must not change:
-         * write the packet's end to the guest's line of announced memory.
+         * if memory was announced, write the packet's end to its guest line.
          */
         if (s->memory) {
             qtest_writeq(s->h->qts, announced(s, HT_MEMORY_CONTROL) +

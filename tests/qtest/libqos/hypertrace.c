@@ -59,8 +59,7 @@ static void map(QHt *h)
 
 /*
  * Set up a virtqueue, and write all its descriptors at once. libqos would write
- * them one by one, which takes a minute of processor time for hundreds of
- * queues.
+ * them one by one, which is slow for hundreds of queues.
  */
 static QVirtQueue *setup_queue(QHt *h, uint16_t index)
 {
@@ -237,8 +236,8 @@ void qht_quit(QHt *h)
 }
 
 /*
- * Send a message on the control queue, with room for @room bytes of reply,
- * which the caller reads.
+ * Send a message on the control queue, with room for @room bytes of reply, and
+ * wait until the device has replied. The caller reads the reply.
  */
 static void exchange_virtio(QHt *h, const void *msg, size_t size, size_t room)
 {

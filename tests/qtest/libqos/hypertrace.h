@@ -3,8 +3,8 @@
  * libqos: act as a guest of the hypertrace device
  *
  * This code uses hypertrace/abi.h but not the guest library, so that a test can
- * break the protocol.  The device works in another thread, so a test waits for
- * an effect with QHT_WAIT().
+ * break the protocol.  The device consumes many events in another thread, so a
+ * test waits for such an effect with QHT_WAIT().
  */
 #ifndef LIBQOS_HYPERTRACE_H
 #define LIBQOS_HYPERTRACE_H
@@ -37,14 +37,14 @@
 /**
  * QHt: a device and its QEMU
  * @qts, @bus, @alloc: the machine; devices of one machine share them
- * @owner: qht_quit() also ends QEMU
+ * @owner: true if qht_quit() also ends QEMU
  * @slot: PCI slot
  * @pci: the function, enabled
  * @regs, @ring: BAR0 and BAR4, unless channel=virtio
  * @caps: capabilities, in host byte order
  * @declined: feature bits that qht_restart() does not negotiate
  * @control, @data: virtqueues, if channel=virtio
- * @control_buf: guest memory for messages, if channel=virtio
+ * @control_buf: guest memory for messages and replies, if channel=virtio
  * @path: the device's path in QOM
  * @log: the log backend's file, or NULL
  */
@@ -114,10 +114,16 @@ void qht_wait_deleted(QHt *h);
  */
 void qht_unplug(QHt *h);
 
-/* Delete an object; returns false if QEMU refuses, because it is in use */
+/*
+ * Delete an object; returns false if QEMU refuses, for example because the
+ * object is in use
+ */
 bool qht_object_del(QTestState *qts, const char *id);
 
-/* Free @h; if @h owns the QEMU, end that, which must exit with status 0 */
+/*
+ * Free @h and delete its log; if @h->owner is set, also end QEMU, which must
+ * exit with status 0
+ */
 void qht_quit(QHt *h);
 
 /**
@@ -133,16 +139,18 @@ uint32_t qht_exchange(QHt *h, void *msg, size_t size);
  * @msgs: at most HT_MAILBOX_SIZE bytes; overwritten by the replies
  * @size: size of all messages
  *
- * Messages whose reply is BUSY are sent again.
+ * If a reply is BUSY, send its message and all messages after it again.
  *
  * Returns: number of exchanges
  */
 unsigned qht_exchange_all(QHt *h, void *msgs, size_t size);
 
 /**
- * qht_call: fill in the header and send a message until it is no longer BUSY
+ * qht_call: fill in the header and send a message; while the reply's status is
+ *           BUSY, send the reply back
+ * @msg: overwritten by the first @size bytes of the last reply
  *
- * Returns: status of the reply
+ * Returns: status of the last reply
  */
 uint32_t qht_call(QHt *h, uint16_t type, void *msg, size_t size);
 
@@ -158,7 +166,8 @@ size_t qht_class_message(void *msg, const char *name);
 
 /**
  * QHtStream: an open stream and its producer's state
- * @packet, @offset: place of the next event; offset 0: no packet is open
+ * @packet, @offset: place of the next event: the number of its packet since the
+ *                   opening, and a byte in it; offset 0: no packet is open
  * @events, @lost: events written, and events lost, since the opening
  * @clock: counter of the last event
  * @image: copy of the open packet; NULL while the stream is closed
@@ -178,7 +187,7 @@ typedef struct QHtStream {
     uint64_t submitted;
     uint64_t memory;
     bool held;
-    /* write events only at a commit, which is faster */
+    /* write events only at a commit or a packet's end, which is faster */
     bool late;
     uint8_t *image;
 } QHtStream;
@@ -191,22 +200,24 @@ void qht_stream_open(QHtStream *s, QHt *h, uint32_t index);
  */
 void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index);
 void qht_stream_close(QHtStream *s);
-/* Write the count of lost events into the ring or the announced memory */
+/* Write @lost as the count of lost events to the ring or announced memory */
 void qht_stream_write_lost(QHtStream *s, uint64_t lost);
 /* Free the producer's state of a stream, but do not close the stream */
 void qht_stream_forget(QHtStream *s);
 void qht_stream_flush(QHtStream *s);
 
 /*
- * Write an event with a short header and advance head.  Does not notify the
- * host, except that virtio submits a packet that is full.
+ * Write an event with a short header, and advance head unless @s->late is set.
+ * Does not notify the host, except that with virtio a packet that ends is
+ * submitted unless @s->held is set.
  */
 void qht_write(QHtStream *s, uint32_t id, const void *payload, size_t size);
 void qht_write_number(QHtStream *s, uint32_t id, uint64_t n);
 void qht_close_packet(QHtStream *s);
 /*
- * Notify the host as the channel demands.  hypercall: ring the doorbell.  shm:
- * ring it if the host asked for it.  virtio: submit a buffer.
+ * If @s->late is set, write the events first.  Then notify the host as the
+ * channel demands.  hypercall: ring the doorbell.  shm: ring the doorbell if the
+ * host asked for that.  virtio: submit the bytes that were not submitted yet.
  */
 void qht_commit(QHtStream *s);
 void qht_doorbell(QHtStream *s);
@@ -221,8 +232,8 @@ uint64_t qht_stat(QHt *h, const char *name);
 uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
 bool qht_stream_flag(QHt *h, uint32_t stream, const char *name);
 /*
- * Read a counter of the device's sink for the @backend-th backend of the
- * property
+ * Read a counter of the device's sink for one backend.  @backend is its place
+ * in the device's property "backend", from 0 on.
  */
 uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 
@@ -233,7 +244,10 @@ uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 #define QHT_RING_OFFSET (HT_MAP_ALIGN + HT_ENABLE_SIZE + 2 * HT_MAILBOX_SIZE + \
                          HT_MAP_ALIGN + (1u << 20))
 
-/* Minimum size in bytes of a memdev for @streams rings of @ring bytes each */
+/*
+ * The size in bytes that the device requires of a memdev for @streams rings of
+ * @ring bytes each: a power of two
+ */
 size_t qht_ram_size(uint32_t streams, uint64_t ring);
 
 uint8_t qht_enabled(QHt *h, uint32_t id);
@@ -260,7 +274,8 @@ uint32_t qht_ring_state(QHt *h, uint32_t stream);
  * @sub: header of the buffer
  * @data, @size: packet bytes after the header
  *
- * Does not wait until the device has used the buffer.
+ * Does not wait until the device has used the buffer.  If the queue is full,
+ * first waits until the device has used all earlier buffers.
  *
  * Returns: the descriptor
  */
@@ -312,7 +327,10 @@ typedef struct QHtTarget {
 /* Start QEMU with the device; parameters as for qht_boot() */
 QHtTarget *qht_target(const char *machine, const char *backend,
                       const char *props, const char *extra);
-/* Free @t; end its QEMU, unless qht_move() has made it the QEMU of a QHt */
+/*
+ * Free @t and delete its files; end its QEMU, unless qht_move() has made that
+ * the QEMU of a QHt
+ */
 void qht_target_free(QHtTarget *t);
 
 /* Migrate to a file; returns true on success, and then the VM is stopped */
@@ -335,20 +353,23 @@ char *qht_temporary(void);
 /* Remove a file of qht_temporary() and free its path */
 void qht_unlink(char *path);
 
-/* Add a disk for snapshots that no device uses; returns its file's path */
+/* Add a disk image for snapshots, without a device; returns its path */
 char *qht_add_disk(QTestState *qts);
 /* Save or load a snapshot, which is on the disk of qht_add_disk() */
 void qht_snapshot(QTestState *qts, bool load, const char *tag);
 
-/* Write events whose numbers are @from to @to - 1 */
+/* Write events with the numbers @from to @to - 1 */
 void qht_write_numbers(QHtStream *s, uint32_t id, uint64_t from, uint64_t to);
-/* Check that a log has these numbers of a stream, in order, and no others */
+/*
+ * Check that the events of class "number" of a stream have the numbers @from to
+ * @to - 1 in a log, in this order
+ */
 void qht_assert_numbers(const char *log, uint32_t stream, uint64_t from,
                         uint64_t to);
 
 /**
- * QHtFifo: a FIFO of one page; if it is full, its writer blocks until the test
- *          reads it
+ * QHtFifo: a FIFO of one page; while it is full, a backend that writes to it
+ *          blocks
  * @path: file for a backend to write to
  * @text: bytes read; owned by the thread @reader while that runs
  */
@@ -378,7 +399,7 @@ void qht_fifo_hang(QHtFifo *f);
 #define QHT_CHANNELS    (QHT_RINGS | QHT_VIRTIO)
 
 /**
- * QHtTest: a test that is run once for each channel
+ * QHtTest: a test that is run once for each channel in @channels
  * @name: last part of its path
  * @fn: the test; its argument is the channel's name
  * @channels: bits QHT_...
