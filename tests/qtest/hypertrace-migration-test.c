@@ -158,8 +158,8 @@ static void test_chain(const void *channel)
 }
 
 /*
- * A message DISCARDED reports discarded events without a stream. A count that is
- * not in the source's trace yet migrates to the target.
+ * A message DISCARDED reports discarded events without a stream. A count that
+ * is not in the source's trace yet migrates to the target.
  */
 static void test_discarded(const void *channel)
 {
@@ -186,8 +186,8 @@ static void test_discarded(const void *channel)
 }
 
 /*
- * Continue the VM, write events with the numbers 10 to 399 to @s, and check that
- * the log of @h has the numbers @from to 399 of this stream
+ * Continue the VM, write events with the numbers 10 to 399 to @s, and check
+ * that the log of @h has the numbers @from to 399 of this stream
  */
 static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
 {

@@ -120,8 +120,8 @@ static void test_caps(const void *machine)
 }
 
 /*
- * Reads of 2, 4 and 8 bytes at each offset below HT_REG_MAILBOX_GO give the same
- * bytes as reads of single bytes.
+ * Reads of 2, 4 and 8 bytes at each offset below HT_REG_MAILBOX_GO give the
+ * same bytes as reads of single bytes.
  */
 static void test_read_sizes(const void *machine)
 {
@@ -148,8 +148,8 @@ static void test_read_sizes(const void *machine)
 /*
  * Return the offset of BAR0 to access after @off. Use only the first page and
  * the last 16 bytes of each area of HT_MAP_ALIGN bytes. In these, use each
- * offset below 256, where the registers are, and then every seventh, which gives
- * each alignment; with -m slow, use each offset.
+ * offset below 256, where the registers are, and then every seventh, which
+ * gives each alignment; with -m slow, use each offset.
  */
 static uint64_t next_offset(uint64_t off)
 {

@@ -548,8 +548,8 @@ static void last_unplug(QHt *h)
 }
 
 /*
- * If the guest counts lost events after its last event, the trace has that count
- * after a stop or save of the VM, a reset, an unplug, or the end of QEMU.
+ * If the guest counts lost events after its last event, the trace has that
+ * count after a stop or save of the VM, a reset, an unplug, or the end of QEMU.
  */
 static void test_last_count(const void *channel)
 {

@@ -35,8 +35,8 @@ static void produce(QHtStream *s, uint32_t id, unsigned n)
 }
 
 /*
- * Check that some events, at least about as many as fit into three packets, were
- * consumed, and that all others are counted as dropped
+ * Check that some events, at least about as many as fit into three packets,
+ * were consumed, and that all others are counted as dropped
  */
 static void check_taken(QHt *h, QHtStream *s)
 {
@@ -49,8 +49,8 @@ static void check_taken(QHt *h, QHtStream *s)
 
 /*
  * With unread=on, the device consumes a ring when the VM stops, on a flush or a
- * close of the stream, and when unread is set to off, but not on a doorbell, nor
- * when another stream is closed.
+ * close of the stream, and when unread is set to off, but not on a doorbell,
+ * nor when another stream is closed.
  */
 static void test_unread(void)
 {

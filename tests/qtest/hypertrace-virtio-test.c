@@ -291,8 +291,8 @@ static void test_closed_stream(void)
     g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 1);
 
     /*
-     * In each round, another driver takes over, and the producer of the previous
-     * driver still submits a buffer.
+     * In each round, another driver takes over, and the previous driver's
+     * producer still submits a buffer.
      */
     for (i = 0; i < 50; i++) {
         struct ht_msg m = { 0 };

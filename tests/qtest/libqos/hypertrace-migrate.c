@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: migrate a guest with a hypertrace device to another QEMU, and save and
- * load snapshots
+ * libqos: migrate a guest with a hypertrace device to another QEMU, and save
+ * and load snapshots
  *
  * The guest is the test program: after qht_move() it uses the other QEMU.
  */

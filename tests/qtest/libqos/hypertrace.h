@@ -216,8 +216,8 @@ void qht_write_number(QHtStream *s, uint32_t id, uint64_t n);
 void qht_close_packet(QHtStream *s);
 /*
  * If @s->late is set, write the events first.  Then notify the host as the
- * channel demands.  hypercall: ring the doorbell.  shm: ring the doorbell if the
- * host asked for that.  virtio: submit the bytes that were not submitted yet.
+ * channel demands.  hypercall: ring the doorbell.  shm: ring the doorbell if
+ * the host asked for that.  virtio: submit the bytes that were not submitted.
  */
 void qht_commit(QHtStream *s);
 void qht_doorbell(QHtStream *s);
