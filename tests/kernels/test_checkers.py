@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Test that the kernels of scripts/check/kernel-tests.sh have their checkers enabled."""
+"""Test that a kernel that scripts/check/kernel-tests.sh builds has its checkers enabled, or has
+PREEMPT_RT; HT_DEBUG_KERNEL is the name of the kernel."""
 
 import os
 
 from vm.machine import VM, complaints
 
-# For each kernel: the command that the guest runs, and patterns that its
-# output must match
+# For each kernel: the commands that the guest runs, and regular expressions that
+# must match parts of their output, in this order
 SHOWN = {
     "lockdep": ("dmesg; cat /proc/lockdep_stats",
                 ["KernelAddressSanitizer initialized", "debug_locks: *1"]),

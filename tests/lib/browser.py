@@ -11,10 +11,11 @@ import pytest
 
 
 def dom(page, tmp_path, args=(), says=""):
-    """Return the DOM of a page after its scripts have run, as the text of its markup.
+    """Return the DOM of a page after its scripts have run for at most 5 s of virtual time,
+    as the text of its markup. Without chromium, skip the test.
 
-    page is a Path or an address. A message on the browser's console fails the test,
-    unless it matches the regular expression `says`.
+    page is a Path or an address; args are further options of chromium. A message on the
+    browser's console fails the test, unless it matches the regular expression `says`.
     """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:

@@ -9,8 +9,8 @@ import pytest
 
 
 def built(path):
-    """Path of a program in the build folder HT_BUILD; skip the module's
-    tests if it was not built."""
+    """Return the path of a program in the build folder HT_BUILD. If the program was not
+    built, skip the test; if a module calls this at its import, skip the module's tests."""
     program = Path(os.environ["HT_BUILD"]) / path
     if not program.exists():
         pytest.skip(f"{path} was not built: a library is missing",

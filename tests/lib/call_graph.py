@@ -7,7 +7,7 @@ import re
 
 def shell(folder, port):
     """Return shell commands for the guest. They stop recording in a folder of tracefs, and
-    write the calls that function_graph has recorded to a port."""
+    write the calls that the tracer function_graph has recorded to the file `port`."""
     return f"""
 cd {folder}
 echo 0 >tracing_on
@@ -18,8 +18,8 @@ grep -v '|  */\\*' trace >{port}
 
 
 def calls_of_trace(text):
-    """Return the calls in the guest's file trace, in the order of their ends: PID, function,
-    depth, and the duration as printed"""
+    """Return the calls in the guest's file `trace`, in the order of their ends, each as a tuple:
+    PID, function, depth, and the duration in µs as printed."""
     calls, stacks = [], {}
     for line in text.splitlines():
         m = re.match(r" *[\d.]+ \| +\d+\) +.+-(\d+) +\| (.*)\|  ( *)(.+)$",
@@ -37,9 +37,10 @@ def calls_of_trace(text):
 
 
 def assert_same(trace, callgraph, name):
-    """Assert that the output of `hypertrace callgraph --json` has the same calls as
-    the guest's file `trace`, with the same durations, and that a call of the
-    function @name is among them."""
+    """Assert that callgraph, the output of `hypertrace callgraph --json`, has the same calls in
+    the same order as trace, the content of the guest's file `trace`, with durations that begin
+    with the digits printed there. Assert that there are more than 100 calls, one of which is of
+    the function `name`."""
     theirs = calls_of_trace(trace)
     ours = [json.loads(line) for line in callgraph.splitlines()]
     assert len(theirs) > 100 and name in {c[1] for c in theirs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Execute our XML analysis for Trace Compass as Trace Compass does."""
+"""Execute our XML analysis for Trace Compass without Trace Compass."""
 
 import collections
 import re
@@ -12,8 +12,8 @@ ANALYSIS = Path(__file__).resolve().parents[2] / \
 
 
 def events(trace):
-    """(name, {field: value}) of each event as babeltrace2 shows it; the CPU is
-    the field "cpu" """
+    """Yield (name, {field: value}) of each event as babeltrace2 shows it; the CPU is
+    the field "cpu", and all values are texts or integers."""
     text = subprocess.run(["babeltrace2", trace], capture_output=True,
                           check=True, timeout=60).stdout.decode()
     for line in text.splitlines():
@@ -26,9 +26,9 @@ def events(trace):
 
 
 class Analysis:
-    """Executes the XML analysis for Trace Compass.
+    """Executes the XML analysis, as far as the file uses the language of Trace Compass.
 
-    stacks: {path of an attribute: its call stack at present}
+    stacks: {path of an attribute: the call stack that the attribute has now}
     """
 
     def __init__(self, path=ANALYSIS):
@@ -45,7 +45,7 @@ class Analysis:
         self.stacks = collections.defaultdict(list)
 
     def needs(self):
-        """{event: names of the fields that the analysis reads}"""
+        """Return {event: names of the fields, except cpu, that the analysis reads}."""
         needs = collections.defaultdict(set)
         for t in self.transitions:
             assert t.get("target") == self.state.get("id")

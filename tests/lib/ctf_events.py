@@ -10,13 +10,13 @@ class Stream:
     """A stream instance.
 
     events: [(name, {field: value})]
-    ns: the events' times in ns since 1970
-    cycles: the events' times in cycles of the trace's clock
-    precision: that clock's precision
-    begins: of each packet with events, the guest's counter at its begin and the time
-        (ns) of its first event
-    cpu: the processor
-    discarded: number of discarded events
+    ns: for each event, its time in ns since 1970
+    cycles: for each event, its time in cycles of the trace's clock
+    precision: precision of the trace's clock; None: there is no event
+    begins: for each packet with events, the guest's counter at the packet's begin, and the
+        time of its first event as in ns
+    cpu: the cpu_id in the last packet's context
+    discarded: number of discarded events that the trace states
     """
 
     def __init__(self):
@@ -30,14 +30,13 @@ class Stream:
 
 
 def plain(field):
-    """A field of babeltrace's Python module as numbers, text, lists and
-    dicts."""
+    """Return the value of a field of the module bt2 as a number, text, list or dict."""
     kind = type(field)
     if kind is bt2._UnsignedIntegerFieldConst or kind is bt2._SignedIntegerFieldConst:
         return int(field)       # most fields
     if isinstance(field, bt2._StructureFieldConst):
-        # A sequence's length is a separate field.  babeltrace shows an empty
-        # text as the previous text.
+        # The length of a sequence or text is a separate field, _NAME_length: leave it
+        # out.  bt2 may return an earlier event's text for an empty text.
         items = dict(field.items())
         return {k: "" if items.get(f"_{k}_length") == 0 and
                 isinstance(v, bt2._StringFieldConst) else plain(v)

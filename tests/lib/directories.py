@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Make temporary directories that other users can enter"""
+"""Make temporary directories that other users can enter and read"""
 
 import contextlib
 import tempfile

@@ -64,7 +64,8 @@ def switch(prev, state, following):
 def piece(events, lost=False, polled=(0, 0)):
     """Make a piece of one processor's file.
 
-    events: pairs of a time and the event's bytes
+    events: pairs of a time in ns and the event's bytes
+    lost: whether events are missing before the piece
     polled: host times before and after the poll that read the piece
     """
     base = now = events[0][0]
@@ -109,8 +110,8 @@ def can_trace():
 
 @pytest.fixture(name="host")
 def free_host():
-    """Wait until no process holds LOCK: a recorder of another test run may be
-    recording the host."""
+    """Fixture: wait for up to DEADLINE seconds until no process holds LOCK, because a
+    recorder of another test run may be recording the host."""
     deadline = time.monotonic() + DEADLINE
     while True:
         with open(LOCK, "a", encoding="ascii") as f, contextlib.suppress(BlockingIOError):

@@ -9,16 +9,16 @@ from built import built
 
 TOOL = built("tools/hypertrace/hypertrace")
 STORY = built("tests/unit/recording/recording-story")
-# A text that a hostile guest chose, as it must appear on terminals (ESCAPED) and
-# in JSON (HOSTILE)
+# A text that a hostile guest chose: as hypertrace must print it in text output (ESCAPED),
+# and the string that JSON output must contain (HOSTILE)
 ESCAPED = "\\x1b[2J</script>\"'&\\x01\\xffx"
 HOSTILE = "\033[2J</script>\"'&\001\ufffdx"
 ENV = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
 
 
 def story(name, path, *args):
-    """Let recording-story make the recording that it knows as @name in
-    the folder @path; return the folder."""
+    """Let recording-story make its recording called `name` in the folder `path`; return
+    the folder."""
     subprocess.run([STORY, name, path, *map(str, args)], check=True)
     return path
 
@@ -31,8 +31,8 @@ def run(*args, status=0, env=None, **kwargs):
 
 
 def text(*args):
-    """Run hypertrace; return its lines of output, after a check that
-    they have no control character."""
+    """Run hypertrace; return its lines of output, after a check that they have no ASCII
+    control character except tabs."""
     out = run(*args).stdout.decode()
     assert not [c for c in out if ord(c) < 32 and c not in "\n\t"], args
     return out.splitlines()

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Let a guest write numbered markers to its trace buffer, and check that a recording of the
-guest has the markers and the guest's log."""
+guest has the markers; check that a recording has the guest's log."""
 
 import re
 
 
 def shell(folder, cpus, marks, word="mark"):
-    """Shell commands: on each of @cpus processors, start a process that writes
-    @marks numbered markers to the trace buffer in a folder of tracefs. The shell
-    command "wait" waits for their end. @cpus and @word may be a number and a word,
-    or shell expressions."""
+    """Return shell commands: on each of the processors 0 to cpus - 1, start a process that
+    writes markers "WORD CPU NUMBER" to the trace buffer in a folder of tracefs, with the
+    numbers from 1 to marks. After them the shell command "wait" waits for the processes.
+    cpus and word may be a number and a word, or shell expressions."""
     return f"""c=0
 while [ $c -lt {cpus} ]; do
     taskset -c $c sh -c 'i=0; exec >{folder}/trace_marker
@@ -20,11 +20,12 @@ done
 
 
 def assert_followed(events, cpus, marks, err, word="mark"):
-    """Assert that each marker is one of the events once, on its processor, or lies
-    within a gap that is reported, and that the last marker of each processor is one of
-    the events. Returns the number of markers found.
+    """Assert that the events have the markers of each processor in order and once, that
+    markers are missing only where an event reports a gap before it, and that the last marker
+    of each processor is there. If markers are missing, the recorder's messages must report a
+    gap, too. Returns the number of markers found.
 
-    @events are those of `hypertrace report --json`, @err the recorder's messages.
+    events are those of `hypertrace report --json`, err the recorder's messages.
     """
     expected, gap, seen = [1] * cpus, [False] * cpus, 0
     for event in events:
@@ -45,12 +46,12 @@ def assert_followed(events, cpus, marks, err, word="mark"):
 
 
 def assert_log_is_dmesg(dmesg, log):
-    """Assert that a recording's log begins with the lines of the guest's dmesg, and
-    has the line "log end" that the guest logged after its dmesg. dmesg and log are
-    texts."""
+    """Assert that a recording's log begins with the lines of the guest's dmesg, more than
+    100, and has after them the message "log end", which the guest must have logged after
+    its dmesg. dmesg and log are texts."""
     dmesg, log = dmesg.splitlines(), log.splitlines()
     assert len(dmesg) > 100
-    # arm64 prints the processor's number before the version
+    # on arm64, the kernel logs the processor's number before the version
     assert any(" Linux version " in line for line in dmesg[:2])
     assert log[:len(dmesg)] == dmesg
     assert any(line.endswith("] log end") for line in log[len(dmesg):])

@@ -12,7 +12,8 @@ PROGRAMS = r"hypertrace|\./run|sudo|apt|ninja|lttng|lttng-relayd|" \
 
 
 def how_to():
-    """The README, the tutorial and the how-to pages that docs/README.md lists"""
+    """Return the paths of the README, and of the tutorial and the how-to pages that
+    docs/README.md lists."""
     text = (TOP / "docs/README.md").read_text()
     found = re.findall(r"^\| \[(.*?\.md)\]", text[text.index("## Tutorial"):
                                                   text.index("## Reference")],
@@ -22,8 +23,9 @@ def how_to():
 
 
 def blocks(text):
-    """Indented blocks and fenced ones, each a list of lines; a line that ends
-    with a backslash is joined with the next"""
+    """Yield the indented and the fenced blocks of a text, each as a list of stripped lines; a
+    line that ends with a backslash is joined with the next. An empty line does not end a
+    block."""
     text = re.sub(r" *\\\n +", " ", text)
     block, fenced = [], False
     for line in [*text.splitlines(), ""]:
@@ -40,8 +42,8 @@ def blocks(text):
 
 
 def commands(page):
-    """Commands of a page, as bash reads them.  In a block with prompts, lines
-    without a prompt are output."""
+    """Yield the commands in the blocks of a page that begin with one of PROGRAMS, without
+    comments.  In a block with prompts, lines without a prompt are output."""
     for block in blocks(page.read_text()):
         prompted = [line[2:] for line in block if re.match(r"[$#] ", line)]
         for line in prompted or block:

@@ -24,7 +24,8 @@ def value(text):
 
 
 def packets(path, schema=Path(__file__).with_name("perfetto.proto")):
-    """The packets of a trace, each as {field: [values]}."""
+    """Return the packets of a trace, each as {field: [values]}; the value of a message is
+    such a dict, too."""
     with open(path, "rb") as trace:
         text = subprocess.run(
             ["protoc", f"--proto_path={schema.parent}", "--decode=Trace",
@@ -45,7 +46,7 @@ def packets(path, schema=Path(__file__).with_name("perfetto.proto")):
 
 
 def events(all_packets):
-    """(cpu, event) of each ftrace event, in the order of the file"""
+    """Yield (cpu, event) of each ftrace event, in the order of the file."""
     for packet in all_packets:
         for bundle in packet.get("ftrace_events", []):
             for event in bundle.get("event", []):
@@ -53,7 +54,8 @@ def events(all_packets):
 
 
 def annotation(a):
-    """The value of a DebugAnnotation, as a Python value"""
+    """Return the value of a DebugAnnotation as a Python value; without a value, the
+    annotation is an empty array."""
     (kind, values), = [(k, v) for k, v in a.items() if k != "name"] or [
         ("array_values", [])]
     if kind == "array_values":
@@ -64,8 +66,8 @@ def annotation(a):
 
 
 def instants(all_packets):
-    """(machine, track, when, name, {field: value}) of each event of a
-    track that is an instant"""
+    """Yield (machine, name of the track, timestamp, name, {field: value}) of each TrackEvent
+    of the type instant; machine is 0 for packets without a machine's number."""
     tracks = {d["uuid"][0]: d["name"][0] for p in all_packets
               for d in p.get("track_descriptor", [])}
     for p in all_packets:
@@ -83,7 +85,7 @@ def machines(all_packets):
 
 
 def bounds(all_packets):
-    """{machine: maximum error of its dates in ns}"""
+    """Return {machine: maximum error of its dates in ns}."""
     return {int(a["key"][0].split(".")[2]): a["long_value"][0]
             for p in all_packets for t in p.get("trace_attributes", [])
             for a in t["attribute"]
@@ -91,8 +93,8 @@ def bounds(all_packets):
 
 
 def unknown(message):
-    """Numbers of a message's fields, and of its parts' fields, that the
-    schema lacks"""
+    """Yield the numbers of the fields that the schema lacks, of a message and of the
+    messages within it."""
     for name, values in message.items():
         if name.isdigit():
             yield name

@@ -2,10 +2,11 @@
 """A pytest plugin that runs the test programs of a meson build.
 
 pytest gets the file meson-info/intro-tests.json of the build, and runs each
-program as one test, beside the tests in Python and under the same limit of
-jobs. A program that prints TAP gives one report for each of its cases. It gives one
-more report, a failed one, if it fails without a failed case, or if it did not run all
-cases of its plan. The last line of pytest's output counts all reports.
+program that wanted() selects as one test, beside the tests in Python and under the
+same limit of jobs. A program that prints TAP gives one report for each of its cases. It
+gives one more report, a failed one, if it fails without a failed case, runs for too long,
+has no plan, or did not run all cases of its plan. The last line of pytest's output counts
+all reports.
 """
 
 import json
@@ -17,13 +18,13 @@ import time
 
 import pytest
 
-# QEMU's own tests that create each device of QEMU, and so also ours
+# QEMU's own tests that test all devices of QEMU, and so also the device hypertrace
 QEMUS_OWN = {"device-introspect-test", "qom-test", "qmp-cmd-test"}
 CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
                   re.I)
-# A program's time limit is PATIENCE times that of meson, because the machine may be
-# busy, but at most LONGEST seconds, less than the limit that scripts/check/check.sh has
-# for each test
+# A program's time limit is PATIENCE times its limit in meson, because the machine may be
+# busy, but at most LONGEST seconds. That is less than the limit that scripts/check/check.sh
+# sets for each test of pytest, so that this plugin reports a program that does not end.
 PATIENCE = 4
 LONGEST = 1000
 
@@ -35,8 +36,9 @@ def pytest_collect_file(file_path, parent):
 
 
 def wanted(test, projects):
-    """Return true if this plugin must run the test: of the fuzz build only fuzz targets, of
-    QEMU's build only the device's tests and QEMUS_OWN for x86-64, of other builds all"""
+    """Return true if this plugin must run the test. In QEMU's build these are the tests of the
+    device and QEMUS_OWN, for x86-64; in a build with fuzz targets only these targets; in other
+    builds all tests. projects: {project: set of its test suites}"""
     if "qemu" in projects:
         kind, _, name = test["name"].rpartition("/")
         return kind == "qtest-x86_64" and (
@@ -68,13 +70,13 @@ class Program(pytest.Item):
         return self.path, None, self.name
 
     def execute(self):
-        """(status or None for a timeout, output, errors)
+        """Run the program; return its exit status (None after a timeout), its output, and
+        what it wrote to its error stream.
 
-        Cases are read from the output alone: GLib's messages on the error
-        stream come in pieces, and a case's line may fall between two of them.
+        The streams are separate, because GLib writes a message to the error stream in
+        pieces, and the line of a case may fall between two of them.
         """
-        # As meson does, let glibc fill memory that a program allocates with a byte
-        # other than 0.
+        # As meson does, let glibc fill memory that a program allocates or frees.
         env = {"MALLOC_PERTURB_": str(random.randint(1, 255)), **os.environ,
                **self.test["env"]}
         try:
@@ -98,8 +100,8 @@ class Program(pytest.Item):
         duration = time.time() - began
 
         def report(outcome, why=None):
-            # The first report has the time of the whole program.
-            # pytest shows the place of a skip, and the text of a failure.
+            # The first report has the time of the whole program, further ones have 0.
+            # For a skip, pytest needs the place and the reason, for a failure a text.
             longrepr = (self.name, None, why) if outcome == "skipped" else why
             return pytest.TestReport(
                 self.nodeid, self.location, {}, outcome, longrepr, "call",
@@ -153,8 +155,8 @@ def pytest_runtest_protocol(item):
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter, exitstatus):
-    """Write the totals of a completed run to the file HT_TOTALS, for the script that
-    called pytest."""
+    """Write the totals of a completed run, "PASSED FAILED SKIPPED", to the file that the
+    environment variable HT_TOTALS names, for the script that called pytest."""
     path = os.environ.get("HT_TOTALS")
     if path and exitstatus in (pytest.ExitCode.OK,
                                pytest.ExitCode.TESTS_FAILED):

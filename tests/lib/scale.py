@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Determine whether tests do their full amount of work"""
+"""Tell tests whether they must do their full amount of work"""
 
 import os
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A pytest plugin that selects the tests of a run, and starts the longest first.
 
-./run check must end in few minutes; ./run check --long runs everything.  A short run
+./run check --long runs all tests; ./run check without --long, a short run, should end in a
+few minutes.  A short run
 - leaves out the tests with the mark "long": other tests check nearly the same
   (docs/tests-removed.md), and
-- runs an end-to-end test that has a case for each channel on one channel only,
-  unless it has the mark "each_channel".  The test's name decides which channel, so
-  that each channel is used by about a third of these tests.
+- runs an end-to-end test that has the parameter "channel" on one of its channels only,
+  unless it has the mark "each_channel".  A hash of the test's name decides on which, so
+  that each of three channels gets about a third of the tests.
 
 If the longest tests start first, the processors have work until the end of the run.
 """
@@ -19,8 +20,8 @@ from scale import LONG
 
 # Parts of the names of tests that take more than about 15 s of processor time, the
 # longest first. At the end are parts of the names of tests that mostly wait, for about
-# 10 s. The tests of a group run in one process, one after the other, so the name of one
-# of them suffices.
+# 10 s. pytest-xdist runs the tests with the same mark "xdist_group" in one process, one
+# after the other, so the name of one of them suffices.
 LONGEST = (
     "test_record.py", "test_bench.py", "test_linux_functions.py", "test_ring.py",
     "hypertrace-migration-refuse-test", "hypertrace-migration-test",
@@ -38,15 +39,15 @@ LONGEST = (
 
 
 def rank(item):
-    """Index in LONGEST of the first name that the test's id contains;
-    else len(LONGEST)"""
+    """Return the index of the first element of LONGEST that the test's id contains, or
+    len(LONGEST) if it contains none."""
     return next((n for n, name in enumerate(LONGEST) if name in item.nodeid),
                 len(LONGEST))
 
 
 def channel_of(item):
-    """For a test that may run on any one channel: (the test and its other
-    parameters, the channel); else None"""
+    """For a case of a test of which a short run takes one channel, return (the test and
+    its other parameters, the case's channel); else None."""
     params = getattr(getattr(item, "callspec", None), "params", {})
     if "/e2e/" not in str(item.path) or "channel" not in params or \
             item.get_closest_marker("each_channel"):
@@ -56,7 +57,7 @@ def channel_of(item):
 
 
 def one_channel(items):
-    """{(test, its other parameters): the one channel on which it runs}"""
+    """Return {(test, its other parameters): the channel on which a short run runs it}."""
     channels = {}
     for item in items:
         if found := channel_of(item):

@@ -6,16 +6,18 @@
  *
  * The vCPU emits events and executes control messages (with the BQL).  The
  * IOThread executes ht_streams_turn(), which calls work() for each stream; the
- * host's code of both threads is host-lib/engine/streams.c.  With -DVIRTIO the
- * host cannot read the final count from a ring.  Words that the IOThread writes
- * for the vCPU are plain variables in this model; mutants swap the order of
- * their stores.  -DM_... selects a mutant; run.sh checks that spin refutes it.
+ * model has one stream.  The host's code of both threads is
+ * host-lib/engine/streams.c.  With -DVIRTIO the host cannot read the final
+ * count from a ring, and the model has no close without the count.  Words that
+ * the IOThread writes for the vCPU are plain variables in this model; mutants
+ * store them too early.  -DM_... selects a mutant; run.sh checks that spin
+ * refutes each.
  */
 #define HEAD 0
 #define FLUSH_WANTED 1
 #define WANT_CLOSE 2
 #define CLOSE_LOST 3
-#define LOST 4                  /* count of losses in the ring, by the guest */
+#define LOST 4                  /* number of lost events, stored by the guest */
 #define WORDS 5
 #include "memory.pml"
 
@@ -39,8 +41,8 @@ byte delivered, lost_told;
 #endif
 
 /*
- * Write an event notifier. The process that reads it afterwards sees all stores
- * that the writer made before.
+ * Write the event notifier. Once the IOThread has cleared it, the IOThread sees
+ * all stores that the vCPU made before this write.
  */
 inline kick()
 {
@@ -99,8 +101,8 @@ active proctype vcpu()
         :: lost++; store(LOST, lost)
         :: flush()
         /*
-         * In this model events ring no doorbell, so let the IOThread take a
-         * turn at any time.
+         * In this model events ring no doorbell: instead, write the event
+         * notifier in any step, so that the IOThread takes a turn.
          */
         :: kick()
         fi
@@ -109,7 +111,7 @@ active proctype vcpu()
     if
     :: close(lost)
 #ifndef VIRTIO
-    :: close(0)                 /* reset: only the ring's LOST has the count */
+    :: close(0)                 /* reset or takeover: only LOST has the count */
 #endif
     fi
 }
