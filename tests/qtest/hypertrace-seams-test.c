@@ -471,8 +471,8 @@ static void test_doorbell(const void *data)
 }
 
 /*
- * A migration right after a kick consumes all buffers of the queues that were
- * kicked.
+ * In a migration right after a kick, the source consumes all buffers that were
+ * available before the kick.
  */
 static void test_busy_move(void)
 {

@@ -16,7 +16,7 @@ static char *props(const void *channel)
                            "flush-ms=1000", (const char *)channel);
 }
 
-/* Copy a producer's state, to restore it with a snapshot */
+/* Copy a producer's state, to restore it when a snapshot is loaded */
 static QHtStream remember(const QHtStream *s)
 {
     QHtStream copy = *s;

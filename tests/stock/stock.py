@@ -195,9 +195,9 @@ def trace_cmd(path):
 
 
 def compare_trace_cmd(tmp, dat):
-    """Assert that the events of the clock's largest segment are the same in
-    `hypertrace report` of tmp's recording and in trace-cmd's report of the exported
-    file dat, which has only that segment"""
+    """Export tmp's recording to the file dat for trace-cmd, which gets only the largest
+    segment, the part with most events during which the clock never steps back. Assert that
+    `hypertrace report` and trace-cmd report the same events of this segment."""
     run("export", "-o", dat, tmp / "rec")
     segments = collections.Counter(e["segment"]
                                    for e in reported(tmp / "rec"))

@@ -113,7 +113,8 @@ def test_last_words(crashed):
 
 
 def test_trace_cmd(crashed, tmp_path):
-    """`hypertrace report` equals trace-cmd report in the largest segment of the clock."""
+    """`hypertrace report` and trace-cmd report the same events of the recording's largest
+    part without a step back of the clock: over 50,000."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     assert stock.compare_trace_cmd(crashed, tmp_path / "trace.dat") > 50000

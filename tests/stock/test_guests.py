@@ -32,7 +32,7 @@ def has_names(tmp, layout):
 
 
 def test_newest(tmp_path):
-    """A kernel 7.x, whose ring has another layout, is recorded."""
+    """A guest with a kernel 7.x is recorded; its ring has another layout than in 6.12."""
     needs("qemu-system-x86_64")
     stock.record(tmp_path, [
         *stock.X86, *stock.PLAIN, "-m", "512",

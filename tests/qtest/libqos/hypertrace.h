@@ -78,8 +78,8 @@ QHt *qht_boot(const char *machine, const char *backend, const char *props,
               const char *extra);
 
 /*
- * Start QEMU as qht_boot() does, but do not access the device; sets *@log to
- * the log's path, or to NULL
+ * Start QEMU as qht_boot() does, but do not access the device.  Sets *@log to
+ * the path of the log, which the caller frees, or to NULL for other backends.
  */
 QTestState *qht_start(const char *machine, const char *backend,
                       const char *props, const char *extra, char **log);
@@ -127,7 +127,7 @@ bool qht_object_del(QTestState *qts, const char *id);
 void qht_quit(QHt *h);
 
 /**
- * qht_exchange: send a message of @size bytes without a check of its header
+ * qht_exchange: send @size bytes as a message, which may be malformed
  * @msg: buffer of HT_MESSAGE_MAX bytes; overwritten by the reply
  *
  * Returns: status of the reply
@@ -277,7 +277,7 @@ uint32_t qht_ring_state(QHt *h, uint32_t stream);
  * Does not wait until the device has used the buffer.  If the queue is full,
  * first waits until the device has used all earlier buffers.
  *
- * Returns: the descriptor
+ * Returns: index of the buffer's descriptor
  */
 uint32_t qht_submit(QHt *h, uint32_t queue, const struct ht_submit *sub,
                     const void *data, size_t size);
