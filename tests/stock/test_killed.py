@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kill QEMU or the recorder by SIGKILL at many points of a boot: report, boot, log,
+"""Kill QEMU or the recorder by SIGKILL while the guest boots or works: report, boot, log,
 top and export must still open the recording."""
 
 import os
@@ -13,7 +13,7 @@ import stock
 import perfetto_text
 
 KILLS = int(os.environ.get("HT_STOCK_KILLS", "60"))
-BOOT = 1500000              # approximate bytes of a complete recording
+BOOT = 1500000              # size in bytes that the recording has at the latest kill
 # The guest makes events until it is killed.
 INIT = stock.INIT.split("cd /trace")[0] + """
 while :; do $b true; done
@@ -25,8 +25,8 @@ def recorded(recording):
 
 
 def check_everywhere(tmp):
-    """Let hypertrace's commands, and other programs if they are installed, read
-    tmp's recording; returns its number of events."""
+    """Read the recording tmp/rec with commands of hypertrace, and its exports with other
+    programs, if they are installed; return the recording's number of events."""
     n = len(stock.run("report", "--json", tmp / "rec").splitlines())
     stock.run("boot", tmp / "rec")
     stock.run("log", tmp / "rec")

@@ -118,8 +118,8 @@ REASONS = {0x00: "CR0 is read", 0x47: "FPU", 0x60: "interrupt", 0x64: "interrupt
 
 
 def instructions(result):
-    """{name: [{part of the work: instructions}]}: for each name a list of all times
-    that the guest has worked"""
+    """{name: [{part of the work: instructions}]} by the file result: a list has an element
+    for each time that the guest did its work"""
     found = {}
     for line in (result / "result").read_text().splitlines():
         name, total, *parts = line.split()
@@ -129,8 +129,9 @@ def instructions(result):
 
 
 def print_work(hosts_found):
-    """Print a row for each part of the work: its cost on each host, the last time
-    without a recorder and the last time with one"""
+    """Print a row for each part of the work: instructions for one of its operations, on each
+    host without a recorder and with one. The numbers are those of the last time that the guest
+    did its work."""
     columns = [found[name][-1] for found in hosts_found for name in ("alone", "recorded")]
     for part, (what, times) in PARTS.items():
         cells = [f"{column[part] / times:,.0f}" for column in columns]
@@ -140,8 +141,8 @@ def print_work(hosts_found):
 
 
 def print_exits(hosts_exits, works):
-    """Print a row for each reason: on each host, the number of its exits in one
-    piece of the work, and their mean time"""
+    """Print a row for each reason of exits: on each host, their number while the guest did
+    its work once, and their mean time"""
     reasons = {r for exits in hosts_exits for r in exits}
     for reason in sorted(reasons, key=lambda r: -sum(
             exits[r]["number"] / n for exits, n in zip(hosts_exits, works, strict=True)
@@ -180,6 +181,6 @@ def test_same_guest_on_kvm_and_xen(tmp_path):
         print({s: v[s]["ns"] // n for s in ("running", "runnable")}, v["hypercalls"], n)
         assert v["unknown_ns"] < 0.001 * v["running"]["ns"]
         assert one[CPUID]["number"] == 1000 * n
-        # On KVM the guest's console is a device with ports, so it causes some more of
-        # these exits.
+        # On KVM the guest's console is a device with ports, so its output causes some
+        # more exits for ports.
         assert 1000 * n <= one[PORT]["number"] < 1300 * n

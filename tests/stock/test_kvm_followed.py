@@ -53,14 +53,16 @@ mkfifo /run/talk.in /run/talk.out /run/monitor.in /run/monitor.out
 
 
 def test_followed(tmp_path):
-    """Only this test proves that no event of a main buffer is missing silently under KVM."""
+    """Only this test proves for a guest under KVM that each marker in its main buffer is
+    recorded, or lies in a reported gap."""
     result = hosts.kvm_linux(tmp_path, followed.INIT, FOLLOW)
     followed.assert_all(result, (result / "log").read_text())
 
 
 def test_reset(tmp_path):
-    """Only this test resets a guest under KVM. Data of the kernel that ran before the reset stays
-    in the memory, and must not be taken for that of the running kernel."""
+    """Only this test resets a guest under KVM that a recorder follows. Data of the kernel that
+    ran before the reset stays in the memory, and must not be taken for that of the running
+    kernel."""
     result = hosts.kvm_linux(tmp_path, followed.BOOTS_INIT, RESET)
     err = (result / "log").read_text()
     boots = followed.ready(stock.console(result))

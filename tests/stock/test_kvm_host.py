@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Test record --host and its views on a real KVM host on an emulated AMD processor.
 
-The guest and its host date their events by the same counter: the guest's TSC is the
-host's TSC plus an offset, which the recording has. Each event of a vCPU must
-therefore lie between an entry of this vCPU and the following exit.
+The guest's TSC is the host's TSC plus an offset, which the recording has. So the dates of
+the guest's events can be converted to the host's clock. There, each event of a vCPU must lie
+between an entry of this vCPU and the following exit.
 """
 
 import bisect
@@ -16,7 +16,8 @@ import hosts
 import pytest
 import stock
 
-# The test detects an error of the dates that is larger than this, in nanoseconds.
+# test_guest_events_lie_between_entry_and_exit() fails if the converted dates have an error of
+# more than this, in nanoseconds.
 BOUND = 20_000
 
 BUSY = """#!/bin/busybox sh
@@ -26,10 +27,10 @@ echo "the guest is busy" >/dev/ttyS0
 while :; do :; done
 """
 
-# Script of the KVM host: the vCPUs of two guests, a and b, compete for CPU 1; all else
-# runs on CPU 0. The vCPU of a has the weight 1024, that of b 335 (nice 5). The files begin
-# and end have the host's clock, and the running and waiting time of both vCPUs according
-# to the scheduler.
+# Script of the KVM host: the vCPUs of two guests, a and b, compete for CPU 1. The script,
+# the recorders and QEMU's other threads run on CPU 0. The vCPU of a has the weight 1024, that
+# of b 335 (nice 5). The files begin and end have the host's uptime, and the running and
+# waiting times of both vCPUs by the scheduler.
 COMPETE = hosts.KVM_SCRIPT + """
 start() {
     hypertrace record --host -o /run/out/$1 --buffer main --kernel /run/job/vmlinuz \
@@ -77,7 +78,7 @@ def events(path, *args):
 
 def clock(part):
     """Return a function that converts the host's TSC to its CLOCK_MONOTONIC in ns. A
-    row of the file clocks has a TSC, and the CLOCK_MONOTONIC before and after it was
+    row of the file clocks has a TSC, and the CLOCK_MONOTONIC before and after the TSC was
     read; the conversion is a line through two rows."""
     rows = [tuple(map(int, line.split())) for line in
             (part / "clocks").read_text().splitlines()]
@@ -102,12 +103,12 @@ def intervals(part):
 
 
 def margins(rec):
-    """For each event of the guest a tuple in ns: the smaller of the next two
-    numbers, the time since its vCPU's last entry, and the time until the next exit.
-    Returns these tuples, and the events that lie outside."""
+    """Return a tuple (minimum of the next two numbers, time since the last entry of its vCPU,
+    time until the next exit), in ns, for each event of the guest; and a list of the events
+    that do not lie between an entry and an exit."""
     part, written = rec / "host", {}
-    # QEMU writes the TSC offset of a vCPU twice before the guest starts; the last value
-    # is the right one.
+    # The offset of a vCPU can be written more than once before the guest starts: take
+    # the last value.
     offsets = {int(line[1]): int(line[2]) for line in
                map(str.split, (part / "offsets").read_text().splitlines())}
     for e in events(part, "--event", "kvm_write_tsc_offset"):
@@ -119,8 +120,8 @@ def margins(rec):
     result, outside = [], []
     for e in events(rec):
         vcpu = e["cpu"]
-        # Ignore the guest's first events: their times are of another clock, until the
-        # kernel chooses x86-tsc as its trace clock.
+        # Ignore the guest's first events: until the kernel chooses x86-tsc as its trace
+        # clock, their times are not TSC values.
         if e["ns"] < 1_000_000 or vcpu not in runs:
             continue
         ns = to_ns(e["ns"] - offsets[vcpu])
@@ -136,7 +137,7 @@ def margins(rec):
 @pytest.mark.parametrize("smp", [1, 2])
 def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
     """By the recorded TSC offset, each event of a vCPU lies between an entry and an exit of
-    this vCPU. Only this test checks such dates with a real guest."""
+    this vCPU. Only this test checks the recorded TSC offsets with a real guest."""
     start = time.monotonic()
     script = hosts.KVM_RECORD.replace("SMP", str(smp)).replace("WORDS", "trace_clock=x86-tsc")
     rec = hosts.kvm_linux(tmp_path, hosts.SHORT_INIT, script) / "rec"
@@ -161,9 +162,9 @@ def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
 
 
 def test_dates_without_offsets(tmp_path):
-    """Also without the file of the vCPUs' offsets, a guest's dates on the host's clock are
-    right within their bounds. Only this test compares such dates of a guest under KVM with its
-    entries and exits on the host."""
+    """Without the file of the vCPUs' offsets, too, the errors of a guest's dates on the host's
+    clock are within the bounds that `hypertrace report` gives. Only this test compares dates
+    by `report --clock=host` with the entries and exits of a guest under KVM."""
     script = hosts.KVM_RECORD.replace("SMP", "1").replace("WORDS", "")
     rec = hosts.kvm_linux(tmp_path, hosts.SHORT_INIT, script) / "rec"
     (rec / "host/offsets").unlink()
@@ -193,8 +194,8 @@ def test_dates_without_offsets(tmp_path):
 
 
 def sums(path):
-    """[host's clock, running time of a, waiting time of a, running time of b,
-    waiting time of b], in ns, from a file of note()"""
+    """[host's uptime, running time of a, waiting time of a, running time of b,
+    waiting time of b], in ns, from a file that the script's function note() wrote"""
     before, a, b, after = [line.split() for line in path.read_text().splitlines()]
     clock_ns = (float(before[0]) + float(after[0])) / 2 * 1e9
     return [clock_ns, *map(int, a[:2] + b[:2])]

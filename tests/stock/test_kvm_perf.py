@@ -14,8 +14,8 @@ import hosts
 import pytest
 import stock
 
-# The events of `perf sched record` and `perf kvm stat record`, from which perf computes
-# its sums
+# Events that `perf sched record` or `perf kvm stat record` records. perf's reports in SCRIPT
+# need them.
 EVENTS = ",".join([
     "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new",
     "sched:sched_stat_runtime", "sched:sched_migrate_task", "sched:sched_process_fork",
@@ -50,7 +50,8 @@ LINE = re.compile(r" *[\d.]+ +\[\d+\] +.*\[(\d+)(?:/\d+)?\] +([\d.]+) +([\d.]+) 
 
 def timehist(path):
     """{thread: [running, preempted, woken]} in ms, from the lines of `perf sched timehist
-    --state`. A line has the time that the thread was blocked or preempted, the part of that
+    --state`: how long the thread ran, was runnable after a preemption, and was runnable after
+    a wake-up. A line has the time that the thread was blocked or preempted, the part of that
     time in which it was runnable, the time that it then ran, and its state after that."""
     sums, state = collections.defaultdict(lambda: [0, 0, 0]), {}
     for line in path.open(errors="replace"):
@@ -111,8 +112,8 @@ def whole_exits(events):
 
 
 def test_sums_agree_with_perf(tmp_path):
-    """Only this test compares hypertrace's sums of a whole run with the sums of another
-    recorder."""
+    """Only this test compares the sums of `hypertrace vcpus` for a KVM host with the sums of
+    another recorder."""
     result = hosts.kvm_linux(tmp_path, hosts.SHORT_INIT, SCRIPT)
     assert "LOST" not in (result / "perf").read_text()
     rec, by_switch, by_sched = result / "rec", timehist(result / "timehist"), latency(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Start a domain of libvirt whose emulator is a link to hypertrace.
+"""Record domains of libvirt: one has a link to hypertrace as its emulator, the other
+was prepared by `hypertrace domain`.
 
-The session daemon of a user without privileges runs it; its files are in a
-folder of the test's own.
+A session daemon of libvirt, of a user without privileges, runs the domains. Their files
+are in a temporary folder of each test.
 """
 
 import os
@@ -100,8 +101,8 @@ class Session:
         self.virsh("define", "domain.xml")
 
     def processes(self):
-        """Command lines of all processes that name a file in the test's folder,
-        except those of libvirt's daemon"""
+        """Command lines that name a file in the test's folder, such as those of QEMU and
+        hypertrace; that of libvirt's daemon does not"""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -161,9 +162,10 @@ def run_domain(session, *console):
 
 
 def test_domain(session):
-    """libvirt probes, starts and ends a QEMU that is a link to hypertrace; the
-    recording has the whole boot.  A hundred starts and ends of the domain leave no
-    process, no descriptor, and no file except the newest recordings."""
+    """libvirt probes, starts and ends an emulator that is a link to hypertrace; the
+    recording has events and the log of the boot.  A hundred starts and ends of the domain
+    leave no process, no descriptor in libvirt's daemon, and no file except the newest
+    recordings."""
     session.define(session.top / "qemu-system-x86_64")
     run_domain(session)
     (rec,) = recordings(session)
@@ -185,9 +187,9 @@ def test_domain(session):
 
 
 def test_prepared(session):
-    """'hypertrace domain' prepares a domain, whatever its emulator is. Then
-    `hypertrace record --domain` records it. Afterwards --remove restores the
-    domain's definition."""
+    """`hypertrace domain` prepares a domain that has QEMU as its emulator. Then
+    `hypertrace record --domain` records the domain. Afterwards `hypertrace domain --remove`
+    restores its definition."""
     session.define()
     before = session.virsh("dumpxml", NAME)
     shown = session.domain("--programs=8M")

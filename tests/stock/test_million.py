@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Record a million events in one segment of the clock, and compare `hypertrace report` with
-trace-cmd report and the guest's own `trace`."""
+"""Record a million events between which the guest's clock does not go back, and compare
+`hypertrace report` with trace-cmd report and the guest's own file `trace`."""
 
 import gzip
 import os
@@ -53,7 +53,8 @@ def test_counts(recorded):
 
 
 def test_trace_cmd(recorded, tmp_path):
-    """`hypertrace report` equals trace-cmd report in the largest segment of the clock."""
+    """`hypertrace report` equals trace-cmd report in the largest segment of the clock. A
+    segment ends where the guest's clock goes back."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     assert stock.compare_trace_cmd(recorded,
@@ -75,9 +76,9 @@ def guests(path):
 
 
 def test_guests_own(recorded):
-    """`hypertrace report` equals the guest's own `trace`, by the first line of each event,
-    except for three differences: the guest's file has rounded microseconds, sizes of
-    symbols, and hashed pointers."""
+    """`hypertrace report` equals the guest's own file `trace`, by the first line of each
+    event, except for three differences: the guest's file has rounded microseconds, sizes of
+    symbols, and hashed or hidden pointers."""
     ours = ((e["cpu"], (e["ns"] + 500) // 1000, e["pid"], e["event"],
              alike(e["text"].split("\n")[0]))
             for e in stock.reported(recorded / "rec"))

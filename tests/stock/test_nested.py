@@ -28,11 +28,11 @@ def switches(trace):
 
 
 def test_two_levels_on_one_timeline(tmp_path):
-    """Only this test records a host from outside while it records itself and its guest.
+    """Only this test records a host from outside while the host records itself and its guest.
 
-    The host's switches of tasks are in both recordings and must be the same. Their dates are
-    of two wall clocks: the difference must be less than 1 s, and constant within 1 ms for
-    98 % of the switches."""
+    The host's own recording of its task switches must also be in the recording from outside.
+    The two recordings date a switch by two wall clocks: the dates must differ by less than
+    1 s, and the difference must be constant within 1 ms for 98 % of the switches."""
     if not shutil.which("babeltrace2"):
         pytest.skip("babeltrace2 is not installed")
     result = hosts.kvm_linux(

@@ -2,8 +2,8 @@
 """Run the commands of the README, the tutorial and the how-to pages.
 
 as_here() replaces the words of a command that depend on the reader's machine.
-Only these tests prove that the pages' commands work together, with the files that
-earlier commands of the page wrote.
+Only these tests prove that the pages' commands work with the recordings that other
+commands of the pages made.
 """
 
 import os
@@ -61,9 +61,9 @@ QEMU = "qemu-system-x86_64 -accel tcg,thread=single -cpu qemu64,-cx16 -no-reboot
 
 
 def as_here(command):
-    """Return a page's command as this machine can run it: replace "..." by options for
-    an accelerator and a guest, and names of the reader's files by names of this
-    test's files."""
+    """Return a page's command as this machine can run it. In a command that starts QEMU,
+    replace "..." by a kernel, an initrd and other options, and the kernel's arguments by
+    those of the test kernel."""
     # drop "| grep ...": grep selects a line that this test's guest may not print
     command = re.sub(r" \| grep .*$", "", command)
     if "qemu-system-x86_64" not in command:
@@ -121,7 +121,7 @@ def all_commands():
 
 
 def test_commands(world):
-    """Run each command of the pages that no other test runs: first the commands that
+    """Run each command of the pages that does not match ELSEWHERE: first the commands that
     record, then the others in order."""
     commands = [(name, c) for name, c in all_commands() if not elsewhere(c)]
     used = {p for _, c in all_commands() for p in elsewhere(c)}
@@ -153,7 +153,7 @@ def test_commands(world):
 
 
 def test_live(world):
-    """Run the commands of flight-recorder.md for a machine that already runs."""
+    """Run the two commands of flight-recorder.md for a virtual machine that already runs."""
     top, env = world
     flight, snapshot = [c for name, c in all_commands()
                         if name == "flight-recorder.md" and

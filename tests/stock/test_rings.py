@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Follow the main trace buffer while the guest resizes, empties and reads it.
 
-A module of this test, marks/, writes numbered and checksummed markers on both
-processors.  Meanwhile the guest changes the ring, loads modules and makes probes.  Each
-marker is recorded once, or lies in a reported gap; no record is torn; and recorded and
-lost events together are those that the kernel has counted.
+A kernel module of these tests, marks/, writes numbered and checksummed markers on both
+processors.  Meanwhile the guest changes or reads the ring, loads modules or makes probes.
+Each marker is recorded once, or lies in a reported gap, and no record is torn.  In
+test_counted() and test_many(), recorded and lost events together are those that the kernel
+has counted.
 """
 
 import json
@@ -27,10 +28,10 @@ CHECK = Path(os.environ["HT_BUILD"]) / "tests/e2e/programs/marks-check"
 POLLS = 10
 
 # SYNC: the guest waits until the recorder has read all that is in the ring.
-# COUNT: number of events that the kernel has counted since the ring was last emptied.
-# After COUNT, tracing is off.
-# The test empties the ring, and then writes a marker on each processor.  Earlier events
-# are not compared, because the kernel may empty the ring while it boots.
+# COUNT: for each processor, the number of events that the kernel has counted since the ring
+# was last emptied.  count() leaves tracing off.
+# BEGIN empties the ring, and then writes a marker on each processor.  Events before that
+# marker are not compared, because the kernel may empty the ring while it boots.
 INIT = stock.MOUNTS + r"""
 $b mkdir -p /tmp
 $b ln -s /bin/busybox /bin/sh
@@ -209,9 +210,9 @@ def answer(listener, recorder):
 
 
 def follow(tmp, work, files, *options):
-    """Record a guest that does work. Return the counts of each processor by
-    marks-check, the number of events that the kernel counted, and the number of
-    events that the recorder reports as lost."""
+    """Record a guest that runs the shell commands @work. Return the counts of each processor
+    by marks-check, the number of events that the kernel counted, and the number of events
+    that the recorder reports as lost, or 0 if it gives no number."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{tmp}/sync")
         listener.listen()
@@ -270,8 +271,8 @@ def test_counted(tmp_path, modules, work, wraps):
     pytest.param(MODULES_LIVE, id="modules"),
 ])
 def test_emptied(tmp_path, modules, work):
-    """The guest empties the ring between two polls: markers that were in the ring
-    are missing, and each lies in a reported gap."""
+    """The ring is emptied between two polls of the recorder: markers that the recorder had
+    not read are missing, and each lies in a reported gap."""
     cpus, _, _ = follow(tmp_path, work, modules, "--poll-us", "500000")
     assert sum(cpu["missing"] for cpu in cpus)
 
@@ -308,9 +309,9 @@ during probes
 
 
 def test_probes(tmp_path, modules):
-    """Probes are added and removed, and the kernel uses their event ids again. Each
-    recorded event of a probe has that probe's name and values, or its name begins
-    with "unsure_"."""
+    """Probes are added and removed, and the kernel may give the event id of a removed probe
+    to a new one. Each recorded event of a probe has that probe's name and values, or its name
+    begins with "unsure_"."""
     follow(tmp_path, PROBES, modules)
     known = unsure = 0
     for e in stock.reported(tmp_path / "rec"):
@@ -326,8 +327,8 @@ def test_probes(tmp_path, modules):
 
 
 def test_many(tmp_path, modules):
-    """The recorder has or reports as lost each of 10^8 events, or of as many as
-    HT_STOCK_EVENTS says."""
+    """The recorded and the reported lost events are together those that the kernel counted:
+    10^8 events, or as many as the variable HT_STOCK_EVENTS says."""
     cpus, counted, lost = follow(
         tmp_path, f"write {EVENTS // 2} 1000000", modules, "--size", "16M")
     assert counted >= EVENTS

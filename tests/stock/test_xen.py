@@ -97,8 +97,8 @@ def assert_states_agree(trace, mhz, expected):
 
 
 def test_sums_agree_with_xenalyze():
-    """`hypertrace vcpus` and Xen's xenalyze, which this test runs, print the same sums of
-    states for a stored trace. test_exits_agree_with_xenalyze compares them for new traces."""
+    """For a stored trace, the sums of states by `hypertrace vcpus` and by Xen's xenalyze agree
+    within 0.5 %. test_exits_agree_with_xenalyze compares these sums for new traces."""
     expected, _ = summary(run_xenalyze(TRACE))
     assert expected.keys() >= {(d, 0, s) for d in (0, 1) for s in ("running", "runnable")}
     assert_states_agree(TRACE, MHZ, expected)
@@ -116,9 +116,9 @@ def records(trace):
 
 
 def exits_of(trace):
-    """{(vCPU, reason): [number of exits, cycles in which the vCPU had its CPU during these,
-    cycles up to the next entry]}. If the vCPU becomes runnable before the entry, the last sum
-    ends there."""
+    """{(vCPU, reason): [number of exits, cycles in which the vCPU had its CPU during these
+    exits, cycles from the exits up to the next entries]}. If a vCPU becomes runnable before
+    the entry, the third number counts only the cycles up to that."""
     sums, current, opened = collections.defaultdict(lambda: [0, 0, 0]), None, {}
     for event, t, words in records(trace):
         if event & RUNSTATE_MASK == RUNSTATE:
@@ -144,9 +144,9 @@ def exits_of(trace):
 def test_exits_agree_with_xenalyze(tmp_path):
     """Only this test compares the exits by `hypertrace vcpus` with those by Xen's xenalyze.
 
-    As the time of an exit, vcpus counts that in which the vCPU had its CPU. xenalyze counts the
-    time until the entry, or until the vCPU became runnable. The test computes both from the
-    records.
+    As the time of an exit, vcpus counts the time in which the vCPU had its CPU. xenalyze counts
+    the time until the entry, or until the vCPU became runnable. The test computes both times
+    from the trace's records.
     """
     initrd = stock.initrd(tmp_path, init=hosts.SHORT_INIT)
     result = hosts.xen(tmp_path, SCRIPT, {"initrd": initrd})

@@ -41,8 +41,8 @@ static void system_calls(void)
 }
 
 /*
- * Pass a byte to another process and back, repeatedly: each time the kernel
- * switches tasks twice.
+ * Pass a byte to another process and back, repeatedly: with one processor, the
+ * kernel switches tasks twice each time.
  */
 static void switches(void)
 {
@@ -103,7 +103,7 @@ static void page_faults(void)
 }
 
 /*
- * Execute CPUID: the hypervisor handles the exit itself, without the program
+ * Execute CPUID: KVM and Xen handle the exit themselves, without the program
  * that emulates devices.
  */
 static void cpuids(void)

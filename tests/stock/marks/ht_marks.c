@@ -3,8 +3,8 @@
  * Write numbered markers to the kernel's main trace buffer
  *
  * If a process writes a number to the parameter "write", the module writes as
- * many markers on the processor on which this process runs.  A marker is the
- * text "C NNNNNNNN SSSS", three hexadecimal numbers: the processor, the
+ * many markers, each on the processor on which the process then runs.  A marker
+ * is the text "C NNNNNNNN SSSS", three hexadecimal numbers: the processor, the
  * marker's number on it, and a checksum of both.  The parameter "written" lists
  * the last number of each processor.
  */
