@@ -13,7 +13,7 @@ import stock
 import perfetto_text
 
 KILLS = int(os.environ.get("HT_STOCK_KILLS", "60"))
-BOOT = 1500000              # size in bytes that the recording has at the latest kill
+BOOT = 1500000              # approximate size in bytes of the recording at the latest kill
 # The guest makes events until it is killed.
 INIT = stock.INIT.split("cd /trace")[0] + """
 while :; do $b true; done

@@ -14,8 +14,8 @@ import hosts
 import pytest
 import stock
 
-# Events that `perf sched record` or `perf kvm stat record` records. perf's reports in SCRIPT
-# need them.
+# Events for perf's reports in SCRIPT; `perf sched record` or `perf kvm stat record` records
+# each of them
 EVENTS = ",".join([
     "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new",
     "sched:sched_stat_runtime", "sched:sched_migrate_task", "sched:sched_process_fork",

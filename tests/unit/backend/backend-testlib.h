@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: shared code of the backends' tests: classes, runs as the walk
- * delivers them, and the text that babeltrace2 prints for them
+ * hypertrace: shared code of the backends' tests: make classes, runs as
+ * backends get them, and the text that babeltrace2 prints for the events
  */
 #ifndef BACKEND_TESTLIB_H
 #define BACKEND_TESTLIB_H
@@ -43,34 +43,39 @@ void tl_run_clear(TlRun *r);
 void tl_run_begin(TlRun *r, unsigned flags, uint64_t discarded);
 
 /*
- * Add an event with random values from @rand. Each text has @pad bytes, and
- * each sequence @pad elements.
+ * Add an event with random values from @rand. A field of kind text has @pad
+ * bytes, a sequence @pad elements. An array for a text has at most @pad + 1
+ * letters, then NUL.
  */
 void tl_run_event(TlRun *r, const HtClass *c, uint64_t ns, GRand *rand,
                   unsigned pad);
 
 const HtRun *tl_run_end(TlRun *r);
 
-/* Return the run with @flag, HT_RUN_OPEN or HT_RUN_CLOSE, of a stream */
+/* Return a run without events that opens or closes a stream, by its @flag */
 HtRun tl_mark(const HtStreamInfo *stream, unsigned flag, uint64_t ns,
               uint64_t discarded);
 
 /*
- * Run a program; return its wait status, its output and its messages. Assert
- * that it could be started.
+ * Run a program; return its wait status. Set @out and @err to its standard
+ * output and error. Assert that the program could be started.
  */
 int tl_spawn(const char *const *argv, char **out, char **err);
 
 /*
- * Return what babeltrace2 prints for a trace. Assert that it succeeds. If @err
- * is NULL, also assert that it prints no warning.
+ * Return what babeltrace2 prints for the traces in @dir. Assert that it
+ * succeeds. Set @err to its warnings; if @err is NULL, assert that it prints
+ * none.
  */
 char *tl_babeltrace(const char *dir, char **err);
 
-/* Assert that two texts are equal; if not, show the first line that differs. */
+/* Let the test fail if two texts differ; show the first line that differs. */
 void tl_assert_lines(const char *got, const char *want);
 
-/* Count the events in a trace; returns -1 if babeltrace2 fails */
+/*
+ * Count the events in the traces in @dir; returns -1 if babeltrace2 fails. Sets
+ * @err, if not NULL, to the warnings.
+ */
 int64_t tl_count(const char *dir, char **err);
 
 /* Sum the numbers in babeltrace2's warnings "discarded N events" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a CTF trace is readable at every moment: during a write, after
- * its writer was killed, on a full disk
+ * hypertrace: test that babeltrace2 can read a CTF trace while its writer
+ * writes, after the writer was killed, and on a full disk
  */
 #include "hypertrace/base.h"
 #include <sched.h>
@@ -28,8 +28,10 @@ static const HtStreamInfo stream[] = {
 };
 
 /*
- * Memory shared by the writer's process and the test's process. The fields need
- * no barriers: a stale value cannot make the test fail.
+ * Memory shared by the writer's process and the test's process. The release of
+ * @written in write_forever() pairs with the acquire in written(): the events
+ * counted are in the trace. @allowed needs no barrier, because a stale value
+ * only delays the writer.
  */
 typedef struct Progress {
     /* once @written reaches this number of events, no further run is written */
@@ -47,9 +49,10 @@ static Progress *progress_new(void)
 }
 
 /*
- * Write runs of two streams until the process is killed. Between runs, begin
- * new files, close streams and open them again. If @late_classes is false, add
- * all classes before the first run.
+ * Write runs of two streams, alternately, until the process is killed. The runs
+ * of a stream can fill several files. Every 50 runs, close the second stream and
+ * open a new instance of it. If @late_classes is false, add all classes before
+ * the first run.
  */
 static void G_GNUC_NORETURN write_forever(const char *dir, Progress *p,
                                           uint32_t seed, bool late_classes)
@@ -131,7 +134,7 @@ static void check_trace(const char *dir, uint64_t least, uint64_t most)
 }
 
 /*
- * A writer that is killed at any moment leaves a trace with all runs whose
+ * A writer is killed at 60 random moments: the trace has all runs for which
  * ht_ctf_writer_run() had returned, and at most one more run.
  */
 static void test_kill(void)
@@ -179,7 +182,7 @@ static void test_live(void)
     for (i = 0; i < 20; i++) {
         uint64_t before = written(p);
 
-        /* the writer writes more runs while babeltrace2 reads */
+        /* the writer may write more runs while babeltrace2 reads */
         __atomic_store_n(&p->allowed, before + 200, __ATOMIC_RELAXED);
         wait_written(p, before, pid);
         before = written(p);
@@ -209,8 +212,9 @@ static void fill_file(const char *path, size_t size)
 }
 
 /*
- * Fill a disk while a trace is written. Context: a child process, which gets a
- * mount namespace with a tmpfs of 3 MiB
+ * Fill a disk while a trace is written. Returns 0, or SKIP if the process may
+ * not mount. Context: a child process, which gets a mount namespace with a tmpfs
+ * of 3 MiB
  */
 static int full_disk(void)
 {

@@ -135,8 +135,8 @@ static void test_kinds(void)
 }
 
 /*
- * A class id from 254 on needs the wide event header. A large gap between the
- * dates of two events needs the extended event header.
+ * Events with long headers are read back: class ids from HT_ID_WIDE on need the
+ * wide event header, and large gaps between dates the extended one.
  */
 static void test_many_classes(void)
 {
@@ -239,7 +239,7 @@ static void test_refused(void)
     g_assert_cmpint(write_event(&f, &r, c, HT_RUN_CUT, 5000, 0), ==, -ENOENT);
     g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 1);
 
-    /* an event that is older than its stream's opening is accepted */
+    /* a first event that is older than its stream's opening is accepted */
     mark(&f, &stream, HT_RUN_OPEN, 6000, 0);
     write_run(&f, &r);
     g_assert_cmpint(write_event(&f, &r, c, HT_RUN_CUT, 4999, 0), ==, -EINVAL);
@@ -302,9 +302,10 @@ static void remove_streams(const char *dir)
 }
 
 /*
- * A run without events, which only reports discarded events, is written. The
- * counts of the last run are in the trace before the stream is closed:
- * ht_ctf_recorded() reads them.
+ * A run without events, which only reports discarded events, is written. Its
+ * counts HtRun.total and HtRun.lost are in the trace before the stream is
+ * closed: ht_ctf_recorded() reads them. Later runs with a total of 0 do not
+ * change the total in the trace.
  */
 static void test_recorded(void)
 {
@@ -342,8 +343,9 @@ static void test_recorded(void)
 }
 
 /*
- * If the stream's file is deleted, a run 10 ms later is written to a new file.
- * If the directory is deleted, runs fail with -ENOENT.
+ * If the stream's file is deleted, a run with a date that is 10 ms later is
+ * written to a new file. If the directory is deleted, such runs fail with
+ * -ENOENT.
  */
 static void test_deleted(void)
 {
@@ -444,9 +446,9 @@ static ino_t metadata_inode(const Fixture *f)
 }
 
 /*
- * babeltrace2 2.0.4 prints the text of an earlier event for a text of length 0,
- * and for one whose first byte is NUL. The trace itself and the printed length
- * are correct; see docs/reliability.md.
+ * For a text of length 0, babeltrace2 prints the length 0. The printed text is
+ * not checked: babeltrace2 2.0.4 may print that of an earlier event; see
+ * docs/reliability.md.
  */
 static void test_empty_text(void)
 {
@@ -480,8 +482,8 @@ static void test_empty_text(void)
 }
 
 /*
- * New classes are appended to the metadata file; it is rewritten at most 8
- * times.
+ * Most new classes are appended to the metadata file: 500 classes replace the
+ * file at most 8 times.
  */
 static void test_growing_metadata(void)
 {
@@ -517,8 +519,8 @@ static void test_growing_metadata(void)
 }
 
 /*
- * Write runs of all sizes, which fill several files. The first file of a stream
- * is cut to the size that its runs use.
+ * Runs of one event up to about 1 MiB, which fill several files, are read back.
+ * A stream's first file has at most HT_CTF_FILE_MIN bytes if its runs are small.
  */
 static void test_sizes(void)
 {
@@ -560,10 +562,7 @@ static void test_sizes(void)
     g_assert_cmpint(tl_count(f.dir, &err), ==, events);
     g_assert_cmpstr(err, ==, "");
 
-    /*
-     * The writer began a new file because the next run did not fit into this
-     * one.
-     */
+    /* The first file of stream 0: the next run did not fit into it. */
     path = g_strdup_printf("%s/stream-000-000001-0000",
                            ht_ctf_writer_path(f.w));
     g_assert_cmpint(stat(path, &st), ==, 0);
@@ -574,8 +573,9 @@ static void test_sizes(void)
 }
 
 /*
- * A stream whose clock went back: its events keep one date until the clock has
- * caught up. These events fill several files.
+ * After a guest's clock went back, a stream's events keep one date until the
+ * clock has caught up: the writer puts these events into one packet, and
+ * replaces its file by larger ones.
  */
 static void test_standing_time(void)
 {
@@ -591,10 +591,7 @@ static void test_standing_time(void)
     c = add_class(&f, "still", "u64:n");
     mark(&f, &stream, HT_RUN_OPEN, 5000, 0);
     tl_run_init(&r, &stream);
-    /*
-     * the first 300 runs have one date and fill several files; then each of 100
-     * runs has a later date
-     */
+    /* the first 300 runs have one date; then each of 100 runs has a later one */
     for (i = 0; i < 400; i++) {
         tl_run_begin(&r, i == 0 ? HT_RUN_CUT : 0, 0);
         for (unsigned j = 0; j < 2000; j++, want++) {
@@ -609,7 +606,10 @@ static void test_standing_time(void)
     fixture_clear(&f);
 }
 
-/* babeltrace2 merges the traces of two devices in one directory in order. */
+/*
+ * babeltrace2 prints the events of two devices, with their traces in one
+ * directory, in the order of their dates.
+ */
 static void test_two_devices(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };

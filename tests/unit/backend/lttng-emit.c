@@ -4,13 +4,16 @@
  * by test_lttng_events.py.  One command per line:
  *
  *   class PROVIDER NAME FIELD...   register; fields as in backend-testlib.h
- *   prepare PROVIDER NAME...       register several at once, with field u32:x
+ *   prepare PROVIDER NAME...       register up to HT_UST_BATCH events at once,
+ *                                  each with the field u32:x
  *   enabled PROVIDER NAME          print whether a session enables the event
- *   forget PROVIDER                behave like a device that is created again
+ *   forget PROVIDER                forget the provider's classes, as if its
+ *                                  device were created again
  *   emit PROVIDER NAME COUNT PAD   emit, and print the expected trace
  *   burst PROVIDER NAME COUNT PAD THREADS    each thread emits COUNT events,
  *                                            as fast as possible
- *   forever PROVIDER NAME PAD THREADS        the same, but COUNT is unlimited
+ *   forever PROVIDER NAME PAD THREADS        start threads that emit events
+ *                                            until the program ends
  *   exit MS                        exit, also while "forever" emits: status 0,
  *                                  or 3 if a thread is in LTTng after MS ms
  *
@@ -148,8 +151,8 @@ static void *burst_thread(void *opaque)
 }
 
 /*
- * Prepare a burst: one event with random values. The payload is never freed:
- * threads may use it until the process ends.
+ * Prepare a burst: make the event with random values that each thread repeats.
+ * Its payload is never freed: threads may use it until the process ends.
  */
 static Burst burst(char **arg, unsigned pad)
 {

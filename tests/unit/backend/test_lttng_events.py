@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Events defined at run time, recorded by a real LTTng session daemon.
-
-The program backend-lttng-emit links host-lib's lttng-ust-event.c.
-Traces are read with babeltrace2.
+"""Test that LTTng records events that a program defines at run time, by a session daemon of
+its own. The program, backend-lttng-emit, uses host-lib's lttng-ust-event.c. babeltrace2 reads
+the traces.
 """
 
 import glob
@@ -32,7 +31,7 @@ ALL = ("u8:int u16:event u32:string u64:struct x8:a x16:b x32:c x64:d s8:e "
 
 @pytest.fixture(name="directory")
 def session_directory():
-    """A directory that the session daemon, which runs as another user, can read"""
+    """A directory that the session daemon can enter; as root, the daemon gets another user"""
     need("babeltrace2")
     with public_directory() as path:
         yield str(path)
@@ -79,7 +78,8 @@ class Emitter:
         return self._child.wait(60)
 
     def wait_asleep(self):
-        """Wait until all threads sleep: each waits for space in LTTng's buffers."""
+        """Wait until all threads sleep: the threads that emit wait for space in LTTng's
+        buffers."""
         wait_state(self._child.pid, "S", 5)
 
     def tell(self, command):
@@ -124,8 +124,8 @@ def compare(trace, expected):
 
 
 def test_kinds(directory):
-    """Each kind of field is recorded, of events registered before and after the
-    session starts."""
+    """Fields of each kind are recorded, for events that are registered before or after the
+    start of the session."""
     with PrivateSession(f"{directory}/t", ["ht0:*"], start=False) as session:
         with Emitter(session) as emitter:
             emitter.tell("class ht0 early " + ALL)
@@ -145,8 +145,8 @@ def test_kinds(directory):
 
 
 def test_again(directory):
-    """A device is created again: an event with the same fields keeps its name, an
-    event with other fields gets a new version."""
+    """A device is created again: an event with the same fields keeps its name; an
+    event with other fields gets a name with a version, such as "other.v2"."""
     with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
         with Emitter(session) as emitter:
             emitter.tell("class ht0 same u32:x")
@@ -168,7 +168,7 @@ def test_again(directory):
 
 def test_together(directory):
     """62 events are registered together. One is refused, because its name is too
-    long; one had other fields before."""
+    long; one becomes a new version, because it had other fields before."""
     with PrivateSession(f"{directory}/t", ["d*"]) as session:
         with Emitter(session) as emitter:
             device = "d" * 200
@@ -209,7 +209,7 @@ def value(event, field):
 
 
 def test_filter(directory):
-    """Filters of LTTng read fields of several kinds, at any place."""
+    """Filters of LTTng read fields of several kinds, also after fields of variable size."""
     spec = "s8:a text:t f32:f seq-u16:q arr-u32-4:r u16:b f64:g s64:z"
     filters = {
         "stream == 3 && vcpu == -1": lambda e: True,
@@ -246,7 +246,7 @@ def test_filter(directory):
 
 
 def burst(directory, threads, **options):
-    """100,000 events as fast as possible; none may be lost"""
+    """Emit 100,000 events as fast as possible; assert that none is lost."""
     with PrivateSession(f"{directory}/t", ["ht0:*"], **options) as session:
         with Emitter(session) as emitter:
             each = 100000 // threads
@@ -262,12 +262,12 @@ def burst(directory, threads, **options):
 
 
 def test_threads(directory):
-    """100,000 events of four threads, in large buffers"""
+    """LTTng records 100,000 events of four threads without loss in large buffers."""
     burst(directory, 4, subbuf_size="8M")
 
 
 def test_blocking(directory):
-    """100,000 events through small buffers, in blocking mode"""
+    """In blocking mode, LTTng records 100,000 events without loss through small buffers."""
     burst(directory, 1, blocking=True, subbuf_size="64k", num_subbuf=4)
 
 
@@ -282,7 +282,7 @@ def test_too_large(directory):
             emitter.tell("emit ht0 event 1 10")
     events, warnings = read(f"{directory}/t")
     assert len(events) == 2, events
-    # babeltrace2 prints no number for events lost before the first packet
+    # babeltrace2 may print no number: the first packet of the stream reports the loss
     assert "discarded" in warnings, warnings
 
 
@@ -328,7 +328,8 @@ def test_trigger(directory):
 
 
 def test_quit(directory):
-    """A process exits with status 0 while its threads record at full rate."""
+    """While its threads emit at full rate, the emitter can call exit(), after ht_ust_end() has
+    returned true."""
     with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
         for _ in range(10):
             with Emitter(session) as emitter:
@@ -339,7 +340,8 @@ def test_quit(directory):
 
 
 def test_quit_stuck(directory):
-    """A process ends with status 3 if a thread is stuck in a tracepoint."""
+    """If a thread is stuck in a tracepoint, ht_ust_end() returns false: the emitter ends with
+    status 3."""
     with PrivateSession(f"{directory}/t", ["ht0:*"], blocking=True,
                         subbuf_size="4k", num_subbuf=2) as session:
         with Emitter(session) as emitter:
