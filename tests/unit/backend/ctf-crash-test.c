@@ -50,9 +50,9 @@ static Progress *progress_new(void)
 
 /*
  * Write runs of two streams, alternately, until the process is killed. The runs
- * of a stream can fill several files. Every 50 runs, close the second stream and
- * open a new instance of it. If @late_classes is false, add all classes before
- * the first run.
+ * of a stream can fill several files. Every 50 runs, close the second stream
+ * and open a new instance of it. If @late_classes is false, add all classes
+ * before the first run.
  */
 static void G_GNUC_NORETURN write_forever(const char *dir, Progress *p,
                                           uint32_t seed, bool late_classes)
@@ -213,8 +213,8 @@ static void fill_file(const char *path, size_t size)
 
 /*
  * Fill a disk while a trace is written. Returns 0, or SKIP if the process may
- * not mount. Context: a child process, which gets a mount namespace with a tmpfs
- * of 3 MiB
+ * not mount. Context: a child process, which gets a mount namespace with a
+ * tmpfs of 3 MiB
  */
 static int full_disk(void)
 {

@@ -520,7 +520,8 @@ static void test_growing_metadata(void)
 
 /*
  * Runs of one event up to about 1 MiB, which fill several files, are read back.
- * A stream's first file has at most HT_CTF_FILE_MIN bytes if its runs are small.
+ * If its runs are small, a stream's first file has at most HT_CTF_FILE_MIN
+ * bytes.
  */
 static void test_sizes(void)
 {
@@ -591,7 +592,7 @@ static void test_standing_time(void)
     c = add_class(&f, "still", "u64:n");
     mark(&f, &stream, HT_RUN_OPEN, 5000, 0);
     tl_run_init(&r, &stream);
-    /* the first 300 runs have one date; then each of 100 runs has a later one */
+    /* 300 runs have one date; then each of 100 runs has a later date */
     for (i = 0; i < 400; i++) {
         tl_run_begin(&r, i == 0 ? HT_RUN_CUT : 0, 0);
         for (unsigned j = 0; j < 2000; j++, want++) {
