@@ -146,8 +146,9 @@ static bool bench_device(unsigned index, const struct ht_bench_params *setting,
     if (!params.group) {
         /*
          * With channel=hypercall each doorbell is an exit to QEMU.  The library
-         * rings after every caps.batch events, so time groups of this size: the
-         * groups have the same number of doorbells.
+         * rings after every caps.batch events, and earlier if the ring is
+         * almost full.  So time groups of caps.batch events: in general, each
+         * has one doorbell.
          */
         params.group = d->dev.caps.channel == HT_CHANNEL_HYPERCALL ?
                        d->dev.caps.batch : 32;

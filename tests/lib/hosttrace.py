@@ -65,7 +65,7 @@ def piece(events, lost=False, polled=(0, 0)):
     """Make a piece of one processor's file.
 
     events: pairs of a time in ns and the event's bytes
-    lost: whether events are missing before the piece
+    lost: whether the piece states that events before it were lost
     polled: host times before and after the poll that read the piece
     """
     base = now = events[0][0]

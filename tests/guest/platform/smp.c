@@ -16,7 +16,7 @@
 
 /* Local APIC: interrupt command register */
 #define APIC_ICR        ((uint8_t *)(uintptr_t)0xfee00300)
-/* destination: all processors except the sending one, at most one */
+/* destination: all processors except the sending one, here the second one */
 #define ICR_OTHERS      0x000c0000u
 #define ICR_ASSERT      0x00004000u
 #define ICR_INIT        0x00000500u

@@ -29,7 +29,10 @@ bool smp_start(uint64_t hz);
 void smp_run(void (*fn)(void *arg), void *arg);
 void smp_wait(void);
 
-/* code of smp.S for real mode, which smp_start() copies below 1 MiB */
+/*
+ * begin and end of the second processor's first code, for real mode, which
+ * smp_start() copies below 1 MiB
+ */
 extern const char smp_trampoline[], smp_trampoline_end[];
 void smp_second(void);
 
