@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The payload's function exits: measure the cost of leaving the guest, without
- * any events
+ * emitting events
  *
  * These costs are lower limits for the cost of a doorbell: with
  * channel=hypercall a doorbell cannot be cheaper than an exit to QEMU. With the

@@ -24,7 +24,7 @@ struct producer {
 
 static struct producer producers[PAIR_MAX];
 
-/* Emit and measure groups of events, from when all producers are ready. */
+/* When all producers are ready, emit groups of events, and time each group. */
 static void produce(void *arg)
 {
     struct producer *p = arg;

@@ -15,8 +15,8 @@
 #define QUEUE_TX                1
 
 /*
- * PCI id and types of struct virtio_pci_cap; offsets in struct
- * virtio_pci_common_cfg
+ * PCI capability id and cfg_type values of struct virtio_pci_cap; offsets in
+ * struct virtio_pci_common_cfg
  */
 #define CAP_VENDOR              0x09
 #define CAP_COMMON              1

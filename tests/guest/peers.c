@@ -18,7 +18,8 @@ static uint64_t window[(1 << 20) / 8 + 8];
 
 /*
  * The same loop as the row "limit" of emit-bench: read the clock, write 40
- * bytes to memory, store the head with a release.  No host reads them.
+ * bytes to memory, store the head with a release.  The host does not read
+ * the bytes.
  */
 static void limit_emit(uint64_t n)
 {

@@ -13,8 +13,8 @@
  * @name: name of the peer in commands and results
  * @open: find and start the hardware that the peer uses, if any; returns 0, or
  *        a negative errno: -ENODEV if PCI bus 0 does not have the hardware
- * @emit: report @n events, each on its own; the peer "limit" only writes them to
- *        memory
+ * @emit: report @n events, each on its own; the peer "limit" only writes them
+ *        to memory
  */
 struct peer {
     const char *name;

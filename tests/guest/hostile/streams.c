@@ -411,8 +411,8 @@ static void scribble_buffers(struct forger *f)
     attack_packet(f, hostile_below(ATTACKS), i);
     attack_buffer(f, hostile_below(ATTACKS), i);
     /*
-     * Replace size 0 by 1: virtio does not allow empty buffers, with which a
-     * device stops; virtqueues.c tests them.
+     * Replace size 0 by 1: virtio does not allow empty buffers, and a virtio
+     * device that finds one stops.  virtqueues.c tests empty buffers.
      */
     f->size[i] = f->size[i] ? f->size[i] : 1;
     submit(f, i);
