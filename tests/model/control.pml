@@ -9,9 +9,9 @@
  * model has one stream.  The host's code of both threads is
  * host-lib/engine/streams.c.  With -DVIRTIO the host cannot read the final
  * count from a ring, and the model has no close without the count.  Words that
- * the IOThread writes for the vCPU are plain variables in this model; mutants
- * store them too early.  -DM_... selects a mutant; run.sh checks that spin
- * refutes each.
+ * the IOThread writes for the vCPU are plain variables in this model; two
+ * mutants store them too early.  -DM_... selects a mutant; run.sh checks that
+ * spin refutes each.
  */
 #define HEAD 0
 #define FLUSH_WANTED 1
