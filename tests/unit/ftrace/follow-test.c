@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Follow a ring: no event is delivered twice or out of order, and each loss
- * is reported as a gap
+ * Follow a ring: no event is delivered twice or out of order, and if events are
+ * missing between two delivered events, the next piece has HT_FT_PIECE_LOST
  */
 #include "hypertrace/ftrace-follow.h"
 #include "ftrace-guest.h"
@@ -10,11 +10,12 @@
 
 /* What was delivered of one processor */
 typedef struct Seen {
-    /* sequence number that the next event must have */
+    /* lowest sequence number that the next event may have */
     uint64_t next;
     uint64_t events;
-    uint64_t missing;           /* sum of the events missing in reported gaps */
-    /* number of reported gaps in which nothing is missing */
+    /* number of sequence numbers below @next that were not delivered */
+    uint64_t missing;
+    /* number of pieces with HT_FT_PIECE_LOST before which nothing is missing */
     uint64_t empty_gaps;
     uint64_t last_ns;
     uint32_t epoch, segment;
@@ -34,8 +35,8 @@ static void take(void *opaque, const HtFtPiece *p)
     Test *t = opaque;
     Seen *s = &t->seen[p->cpu];
     /*
-     * a gap is flagged, except before a processor's first piece: events may
-     * have been overwritten before the first poll
+     * Events may be missing before this piece.  Before a processor's first
+     * event, this has no flag: the ring may have wrapped before the first poll.
      */
     bool gap = p->flags & HT_FT_PIECE_LOST || s->events == 0;
     uint32_t events = 0;
@@ -112,8 +113,9 @@ static void test_end(Test *t)
 }
 
 /*
- * Assert that each event of @cpu was delivered or is missing, and that the
- * follower's statistics count the delivered ones.
+ * Assert that the delivered and the missing events add up to the events that
+ * the guest wrote on @cpu, and that the follower's statistics count the
+ * delivered events and no invalid copy.
  */
 static void check_all(Test *t, uint32_t cpu)
 {
@@ -135,7 +137,10 @@ static const struct {
     { HT_FT_LAYOUT_6_11, 16384 },
 };
 
-/* If polls are frequent, each event is delivered, whatever the writer does. */
+/*
+ * If polls are frequent, each event is delivered, although the ring wraps and
+ * the guest discards records and pauses.
+ */
 static void test_all(gconstpointer p)
 {
     guint k = GPOINTER_TO_UINT(p), i;
@@ -171,7 +176,10 @@ static void test_all(gconstpointer p)
     g_rand_free(rand);
 }
 
-/* If polls are rare, the ring's content is delivered, with a gap before it. */
+/*
+ * If the guest writes more between two polls than the ring holds, the second
+ * poll delivers the ring's content, with a gap before it.
+ */
 static void test_laps(void)
 {
     GRand *rand = g_rand_new_with_seed(5);
@@ -193,20 +201,19 @@ static void test_laps(void)
     estimate = t.seen[0].estimate;
     g_assert_cmpuint(real, >, 100000);
     g_assert_cmpuint(t.seen[0].empty_gaps, ==, 0);
-    /* at a steady rate the estimated number of lost events is within 2 % */
+    /* at this steady rate, the sum of the estimates is right within 2 % */
     g_assert_cmpuint(estimate, >, real * 98 / 100);
     g_assert_cmpuint(estimate, <, real * 102 / 100);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).lost, ==, estimate);
-    /* each poll read the whole ring */
     g_assert_cmpuint(t.seen[0].events, >, 150000);
     test_end(&t);
     g_rand_free(rand);
 }
 
 /*
- * The writer pauses after "echo > trace" or a change of tracer. The estimate
- * of lost events must use the rate before the pause, not count the pause as
- * time with events.
+ * The guest empties the ring, as "echo > trace" does, and then writes nothing
+ * for a second. The estimate of lost events must not count this second as time
+ * in which the guest wrote events.
  */
 static void test_pauses(void)
 {
@@ -234,7 +241,10 @@ static void test_pauses(void)
     t.clock = ns;
     ht_ft_follow_look(t.f);
     check_all(&t, 0);
-    /* each round loses 100 events; counting the pause would add a million */
+    /*
+     * each round loses 100 events; if its pause counted, the estimate would be
+     * higher by a million
+     */
     g_assert_cmpuint(t.seen[0].estimate, >, 39 * 50);
     g_assert_cmpuint(t.seen[0].estimate, <, 39 * 200);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).gaps, ==, 40);
@@ -242,8 +252,9 @@ static void test_pauses(void)
 }
 
 /*
- * The first two polls lose nothing, even if the ring wraps for the first time
- * between them.
+ * The first two polls lose nothing even if the ring wraps for the first time
+ * between them, provided that the guest writes less between them than the ring
+ * holds.
  */
 static void test_first_lap(void)
 {
@@ -271,7 +282,10 @@ static void test_first_lap(void)
     }
 }
 
-/* Readers in the guest take pages out of the ring while it is followed. */
+/*
+ * Readers in the guest take pages out of the ring while it is followed. If
+ * polls are frequent, each event is still delivered.
+ */
 static void test_readers(gconstpointer p)
 {
     guint seldom = GPOINTER_TO_UINT(p), i;
@@ -301,7 +315,10 @@ static void test_readers(gconstpointer p)
     g_rand_free(rand);
 }
 
-/* The guest runs "echo > trace". */
+/*
+ * The guest runs "echo > trace" repeatedly: the follower misses only events
+ * that were written after the last poll before such a command.
+ */
 static void test_reset(void)
 {
     GRand *rand = g_rand_new_with_seed(7);
@@ -322,10 +339,7 @@ static void test_reset(void)
     }
     ht_ft_follow_look(t.f);
     check_all(&t, 0);
-    /*
-     * each round may lose only the events that were written after its last
-     * poll
-     */
+    /* fewer than 1,000 of the 1,500 events before each of the 66 commands */
     g_assert_cmpuint(t.seen[0].missing, <, 66 * 1000);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).gaps, >=, 60);
     test_end(&t);
@@ -333,8 +347,8 @@ static void test_reset(void)
 }
 
 /*
- * Poll at every third step of the writer: events that are not committed are
- * never delivered.
+ * For test_steps(): poll at each third step of the writer. The follower must
+ * not deliver an event that is not committed yet, and must miss no event.
  */
 static void look_at_step(void *opaque)
 {
@@ -372,7 +386,7 @@ static void test_steps(gconstpointer relaxed)
     test_end(&t);
 }
 
-/* A guest that writes events between two reads of the follower */
+/* A guest that writes events between two reads of its memory by the follower */
 typedef struct Busy {
     Test *t;
     GRand *rand;
@@ -474,8 +488,9 @@ static void test_thread(void)
 }
 
 /*
- * At a warm reset, one processor's part of the ring is cleared, and the other
- * processor's part is kept.
+ * At each warm reset, the new kernel makes one processor's part of the ring
+ * anew, and keeps the other processor's part. The follower counts each reset
+ * as one epoch, and no event is missing.
  */
 static void test_boots(void)
 {
@@ -510,8 +525,8 @@ static void test_boots(void)
 }
 
 /*
- * If the guest's clock goes back by 33 ms, a new segment begins for all
- * processors.
+ * If the guest's clock goes back by less than HT_FT_EPOCH_NS, a new segment
+ * begins for all processors, also for one that writes its first event later.
  */
 static void test_segments(void)
 {

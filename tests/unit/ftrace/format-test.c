@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event formats: each kind of field, and malformed text
+ * Parse the event formats of tracefs: each kind of field, and malformed text
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"
@@ -98,14 +98,14 @@ static void test_strings_and_arrays(void)
         0, 0, 0, 0, 0, 0, 0, 0,
         /* comm: 4 bytes with a NUL; full: 4 bytes without one */
         'a', 'b', 0, 'c', 'w', 'x', 'y', 'z',
-        /* name: its text is 3 bytes at offset 40 */
+        /* name: its text has 3 bytes, at offset 40 of the record */
         40, 0, 3, 0,
-        /* r: its array is 4 bytes, 16 after the field's end at 24 */
+        /* r: its array has 4 bytes, at offset 40: 16 after the field's end */
         16, 0, 4, 0,
         1, 2, 3, 4, 5, 6, 7, 8,                 /* u16 h[4] */
-        /* a field that ends outside of the record: it is cut */
+        /* big: its text ends outside of the record, and is cut */
         48, 0, 0xff, 0xff,
-        /* a field that begins outside of the record */
+        /* far: its array begins outside of the record */
         0xff, 0xff, 8, 0,
         'h', 'i', 0, '!', 0x11, 0x22, 0x33, 0x44,
         't', 'a', 'i', 'l',

@@ -158,9 +158,9 @@ static void commit_full(FtGuest *g, uint32_t cpu)
 }
 
 /*
- * Mark the rest of the full page as padding, move the tail to the next page,
- * and commit. For each fourth event, do not commit here: the event acts as if
- * it interrupted a write, which commits later.
+ * Mark the rest of the full page as padding, and move the tail to the next
+ * page. Commit the full page, except for each fourth event: then commit() does
+ * so after the event, as if the event had interrupted another write.
  */
 static void move_tail(FtGuest *g, uint32_t cpu)
 {
@@ -220,8 +220,8 @@ static void commit(FtGuest *g, uint32_t cpu)
 }
 
 /*
- * Write a record with @words words of data, after a time extension if it needs
- * one.
+ * Write and commit a record with @words words of data. Write a time extension
+ * before it if its time does not fit into the record.
  */
 static void record(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t type,
                    const uint32_t *data, uint32_t words)
@@ -243,7 +243,7 @@ static void record(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t type,
     if (extend) {
         /*
          * the absolute time if the guest's clock went back, else the time since
-         * the last event
+         * the previous record
          */
         uint64_t v = back ? ns : delta;
 

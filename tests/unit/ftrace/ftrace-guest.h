@@ -2,8 +2,8 @@
 /*
  * A guest's ftrace ring, written as the kernel writes it
  *
- * The writer follows the kernel's order of steps and its barriers, so that it
- * can run in another thread than the reader.
+ * fg_event() stores in the kernel's order and with release semantics, so that a
+ * follower can read the ring in another thread.
  */
 #ifndef FTRACE_GUEST_H
 #define FTRACE_GUEST_H
@@ -21,9 +21,10 @@
     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"               \
     "\n"
 
-/* How the next kernel treats a processor's part of the ring */
+/* How the kernel that boots next treats a processor's part of the ring */
 typedef enum FgBoot {
-    FG_KEPT,                    /* the kernel appends to the existing events */
+    /* the kernel keeps all pages; its first event overwrites the tail page's */
+    FG_KEPT,
     /* the kernel finds an invalid page and clears all pages */
     FG_REFUSED,
     /* the kernel finds an invalid header and makes a new ring */
@@ -41,12 +42,15 @@ typedef struct FgCpu {
     uint32_t after;
     uint32_t head;              /* place of the head page in the ring's order */
     uint32_t write;
-    /* bytes to commit in the page that the tail has left; 0: no such page */
+    /*
+     * bytes to commit in the page @full_slot that the tail has left; 0: that
+     * page is committed
+     */
     uint32_t full;
     uint32_t full_slot;
     uint64_t ns;
     bool begun;
-    /* number of events of the readers' page that a reader has read */
+    /* number of events of the readers' page that a guest's reader has read */
     uint32_t read;
     uint32_t *entries;
     uint64_t seq;
@@ -56,7 +60,7 @@ typedef struct FgCpu {
 } FgCpu;
 
 typedef struct FtGuest {
-    /* the memory; allocated unless the caller has set it */
+    /* the guest's memory; if NULL, fg_init() allocates it */
     uint8_t *mem;
     bool own_mem;
     uint64_t size;
@@ -73,7 +77,7 @@ typedef struct FtGuest {
     uint64_t va;                /* guest address at which the ring is mapped */
     FgCpu cpu[8];
     /*
-     * called between stores, and before each read by the HtFtMem that
+     * called between groups of stores, and before each read by the HtFtMem that
      * fg_mem_read() returns; or NULL
      */
     void (*step)(void *opaque);
@@ -81,8 +85,8 @@ typedef struct FtGuest {
 } FtGuest;
 
 /*
- * Set up the ring. The caller must set layout, subbuf, nr and cpus, and may set
- * the other members.
+ * Set up the ring. The caller must set layout, subbuf, nr and cpus, may set
+ * mem, size, offset, line_size, va, step and opaque, and must zero all others.
  */
 void fg_init(FtGuest *g);
 void fg_clear(FtGuest *g);
@@ -94,20 +98,21 @@ HtFtMem fg_mem_read(FtGuest *g);
 
 /*
  * Write an event with the common fields, its sequence number and @filling
- * words.
+ * words, at most 1000. @ns: time by the guest's clock
  */
 void fg_event(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
-/* Write an event, then discard it as the kernel does */
+/* Write a record of padding, as a discarded event leaves it in the ring */
 void fg_discard(FtGuest *g, uint32_t cpu, uint64_t ns);
 /*
- * Return whether @data is an event that fg_event() wrote; set *@seq to the
- * event's sequence number.
+ * Return whether @data has the type of fg_event()'s events, and the filling
+ * that belongs to its sequence number. Set *@seq to this number.
  */
 bool fg_check(const uint8_t *data, uint32_t size, uint64_t *seq);
 
 /*
- * Let a reader in the guest take the next page of events. Return false if no
- * page has events.
+ * Let a reader in the guest read the rest of the readers' page or, if it has
+ * read all of that, take the next page out of the ring and read it. Return
+ * false if there are no events to read.
  */
 bool fg_read(FtGuest *g, uint32_t cpu);
 /* Empty a processor's part of the ring as "echo > trace" does */
@@ -115,7 +120,8 @@ void fg_reset(FtGuest *g, uint32_t cpu);
 /*
  * Warm reset: call fg_take_over() for each processor's part, as the booting
  * kernel does early. Call fg_up() when the processor comes online. fg_boot()
- * does both for a processor.
+ * does both for a processor. @va: guest address at which the new kernel maps
+ * the ring
  */
 void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va);
 void fg_up(FtGuest *g, uint32_t cpu);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rings in a guest's memory: adjacent ones, one with too many processors, and
- * one after many false copies of its header
+ * Find rings in a guest's memory: adjacent ones, one with too many processors,
+ * and one after many false copies of its header
  */
 #include "hypertrace/base.h"
 #include "ftrace-guest.h"
 
 /*
- * Search memory from its end downwards, one candidate at a time, for rings as
- * Linux 6.11 makes them. Assert that the search finds the whole ring whenever
- * it reaches one of the ring's parts.
+ * Search memory from its end downwards, one candidate at a time, for two rings
+ * as Linux 6.11 makes them. Assert that the search finds all of a ring when it
+ * reaches the last processor's part of that ring.
  */
 static void search_parts(const HtFtMem *mem, const HtFtRing *one,
                          const HtFtRing *two)
@@ -32,8 +32,8 @@ static void search_parts(const HtFtMem *mem, const HtFtRing *one,
 }
 
 /*
- * Two adjacent rings are told apart.  Before Linux 6.15, only guest addresses
- * show where the first ring ends.
+ * Two adjacent rings are told apart. Before Linux 6.15, no header gives the
+ * size of a ring: guest addresses show where the first ring ends.
  */
 static void test_adjacent(const void *opaque)
 {
@@ -77,9 +77,8 @@ static void test_adjacent(const void *opaque)
 }
 
 /*
- * If a ring has more processors than the limit, the first ones up to the limit
- * are followed, and HtFtRing.cut is set. Promise: no processor is left out
- * silently.
+ * Promise: if a ring has more than HT_FT_CPUS_MAX processors, HtFtRing holds
+ * the first HT_FT_CPUS_MAX of them, and HtFtRing.cut is set.
  */
 static void test_processors(const void *opaque)
 {
@@ -129,9 +128,9 @@ static int64_t byte_clock(void)
 
 /*
  * A guest has copies of a large ring's header at many addresses, with an error
- * only at the end of the order of sub-buffers. Promise: a step of the search
- * reads a bounded number of bytes, and the search finds the real ring after the
- * copies.
+ * only at the end of the order of sub-buffers. Promise: a call of
+ * ht_ft_search_go() reads little more than its budget, and the search finds the
+ * real ring after the copies.
  */
 static void test_search_bound(void)
 {

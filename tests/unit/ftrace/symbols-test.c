@@ -53,8 +53,8 @@ static void test_find(void)
 }
 
 /*
- * If two lines have the same name, ht_symbols_address() returns the first one's
- * address.
+ * If two lines have the same name, ht_symbols_address() gives the address of
+ * the line that comes first in the text.
  */
 static void test_same_name(void)
 {
@@ -95,7 +95,7 @@ static void test_nothing(void)
 
 /*
  * ht_symbols_shift() finds the shift of a relocated kernel from the addresses
- * at which some of its functions begin.
+ * at which at least HT_SYMBOLS_SHIFT_MIN of its functions begin.
  */
 static void test_shift(void)
 {
@@ -120,12 +120,12 @@ static void test_shift(void)
                         i >= HT_SYMBOLS_SHIFT_MIN);
         g_assert_true(i < HT_SYMBOLS_SHIFT_MIN || shift == 0x1a600000);
     }
-    /* no function begins at this address, so there is no shift */
+    /* no function begins at this address, so no shift fits all addresses */
     addrs[5] += 8;
     g_assert_false(ht_symbols_shift(s, addrs, i - 1, &shift));
     ht_symbols_free(s);
 
-    /* more than one shift fits the addresses */
+    /* more than one shift fits the addresses: the function finds none */
     g_string_truncate(text, 0);
     for (i = 0; i < 40; i++) {
         g_string_append_printf(text, "%" PRIx64 " t f%u\n",

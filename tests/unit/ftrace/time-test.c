@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A ring's times converted to the host's clock, compared with a guest that
- * reads both clocks at each event
+ * Convert a ring's times to the host's clock. Most tests simulate both clocks,
+ * and compare the result with the host time at which each event was written.
  */
 #include "hypertrace/ftrace-dates.h"
 #include "ftrace-guest.h"
@@ -20,11 +20,11 @@ typedef struct Check {
     HtFtTime time;
     double host;                /* present value of the host's clock in ns */
     double guest;
-    /* ns of the guest's clock per ns of the host's */
+    /* mean rate: ns of the guest's clock per ns of the host's */
     double rate;
-    /* maximum difference of two rates of the guest's clock, as a fraction */
+    /* maximum difference of two momentary rates, as a fraction of @rate */
     double wander;
-    /* value of the guest's clock when it was last stopped */
+    /* value of the guest's clock when it was last stopped; 0: never */
     double from;
     /* by processor and sequence number: host time of the event in ns */
     uint64_t at[2][EVENTS];
@@ -34,7 +34,8 @@ typedef struct Check {
 } Check;
 
 /*
- * Let @ns pass. The rate of the guest's clock varies by up to half of @wander.
+ * Let @ns pass on the host's clock. Choose the guest's rate at random: it
+ * differs from @rate by at most half of @wander.
  */
 static void go(Check *c, double ns)
 {
@@ -115,8 +116,8 @@ static HtFtFollow *begin(Check *c, double ppm)
 }
 
 /*
- * Before each of @looks polls, write at most 49 events, less than @gap + 500 ns
- * apart.
+ * Before each of @looks polls, write at most 49 events, by the host's clock
+ * less than @gap + 500 ns apart.
  */
 static void run(Check *c, HtFtFollow *f, unsigned looks, unsigned gap)
 {
@@ -131,13 +132,16 @@ static void run(Check *c, HtFtFollow *f, unsigned looks, unsigned gap)
             fg_event(&c->g, cpu, c->guest, 0);
             go(c, g_test_rand_int_range(0, 500));
         }
-        /* sometimes the host polls late */
+        /* each tenth poll may be up to 100 ms late */
         go(c, g_test_rand_int_range(0, i % 10 ? 1 * MS : 100 * MS));
         g_assert_cmpint(ht_ft_follow_look(f), >=, 0);
     }
 }
 
-/* Assert that dates computed after the recording are within their bounds. */
+/*
+ * Compute dates from all pieces that were recorded, and assert that they are
+ * right within their error bounds.
+ */
 static void end(Check *c)
 {
     uint64_t worst = 0, sum = 0;
@@ -163,8 +167,8 @@ static void end(Check *c)
 }
 
 /*
- * HtFtFollowOps.piece of check_brackets(): assert that the narrowed bounds of
- * a piece contain its events.
+ * HtFtFollowOps.piece of check_brackets(): assert that host_before and
+ * host_after, as narrowed by ht_ft_time_bracket(), contain the piece's events.
  */
 static void bracket(void *opaque, const HtFtPiece *p)
 {
@@ -193,8 +197,9 @@ static void bracket(void *opaque, const HtFtPiece *p)
 }
 
 /*
- * A follower reads all events in one poll, 10 s after the last event.
- * ht_ft_time_bracket() must narrow the bounds that the poll gives them.
+ * A new follower reads all events in one poll, at least 10 s after the last
+ * event. ht_ft_time_bracket() must narrow host_before and host_after of its
+ * pieces.
  */
 static void check_brackets(Check *c)
 {
@@ -229,8 +234,8 @@ static void test_bound(gconstpointer ppm)
 }
 
 /*
- * The guest and its clock stop for a minute. Events before the stop are not
- * dated by measurements after it.
+ * The guest and its clock stop for a minute, and the relation is reset. The
+ * bounds of later polls must not be applied to events before the stop.
  */
 static void test_stopped(void)
 {
@@ -249,7 +254,8 @@ static void test_stopped(void)
 }
 
 /*
- * The kernel corrects the frequency of its clock by 400 ppm: this is no step.
+ * The kernel corrects the frequency of its clock by 400 ppm: this must not
+ * count as a step of the clock.
  */
 static void test_refined(void)
 {
@@ -265,8 +271,8 @@ static void test_refined(void)
 }
 
 /*
- * The guest's clock steps by 300 ms: the step is counted, and dates are known
- * again within 20 polls.
+ * The guest's clock steps forward by 300 ms: the step is counted, and dates
+ * with an error bound are known again within 20 polls.
  */
 static void test_step(void)
 {
@@ -278,7 +284,7 @@ static void test_step(void)
     run(c, f, 100, 40000);
     for (i = 0; i < 10; i++) {
         g_assert_cmpuint(c->time.steps, ==, steps);
-        /* step between two events that one poll reads, or between two polls */
+        /* if @i is odd, step between two events that one poll reads */
         if (i % 2) {
             c->at[0][c->g.cpu[0].seq] = c->host;
             fg_event(&c->g, 0, c->guest, 0);
@@ -293,7 +299,7 @@ static void test_step(void)
     end(c);
 }
 
-/* Whatever times a piece has, no date is later than the end of its poll. */
+/* Whatever times a piece has, no date is later than the piece's host_after. */
 static void test_forged(void)
 {
     static const uint64_t times[] = {
@@ -338,8 +344,8 @@ static void test_forged(void)
 }
 
 /*
- * The lower bound host_before holds only for events that were certainly
- * written after the previous poll began.
+ * ht_ft_time_bounds() applies the lower bound host_before only to an event that
+ * was certainly written after the previous poll began.
  */
 static void test_later(void)
 {
@@ -350,14 +356,12 @@ static void test_later(void)
     } events[] = {
         /* this event may have been under way when the previous poll began */
         { 100, 0, false },
-        /* an event of a hard interrupt while the first event was written */
+        /* events of a hard and of a soft interrupt during the first event */
         { 100, 0x08, false },
         { 50, 0x10, false },
-        /*
-         * an event of the interrupted task, with the same time as the event
-         * before
-         */
+        /* an event of the task, with the same time as the previous event */
         { 0, 0, false },
+        /* an event of an NMI */
         { 70, 0x40, false },
         { 30, 0, true },
         { 10, 0, true },
@@ -388,8 +392,9 @@ static void test_later(void)
 }
 
 /*
- * Add 600,000 polls, 432 ms apart, to HtFtDates, then date events. HtFtDates
- * keeps fewer polls, so it merges neighbouring ones.
+ * Add the pieces of 600,000 polls, 432 ms apart, to HtFtDates, then date
+ * events. HtFtDates keeps the bounds of fewer pieces, so it merges neighbouring
+ * bounds.
  */
 static void test_many(void)
 {
@@ -399,8 +404,8 @@ static void test_many(void)
     unsigned i, k;
 
     /*
-     * add every second poll, then the others: pieces of several processors
-     * need not be in the order of time
+     * add the piece of each second poll, then the others: pieces of several
+     * processors need not be in the order of time
      */
     for (k = 0; k < 2; k++) {
         for (i = k; i < 600000; i += 2) {
@@ -410,7 +415,7 @@ static void test_many(void)
                 .end_ns = 432 * MS * i + 2,
             };
 
-            /* the host's clock is 1 s ahead, and 20 ppm faster */
+            /* the host's clock is 1 s ahead at first, and 20 ppm faster */
             host = 1000 * MS + p.base_ns + p.base_ns / 50000;
             p.host_before = host - g_test_rand_int_range(100, 20000);
             p.host_after = host + g_test_rand_int_range(100, 20000);
