@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: neither an emit nor the host's consumer allocates memory
+ * Guest library: after a stream's first event, neither an emit nor the host's
+ * consumer allocates memory
  *
- * A replacement allocator counts the calls of the whole process.
+ * Replacements of malloc(), calloc(), realloc() and memalign() count the calls
+ * of the whole process.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -81,7 +83,7 @@ static void run(struct ht_loopback_config cfg)
 
     for (i = 0; i < EVENTS; i++) {
         if (i == 1) {
-            /* wait until the host's thread has started */
+            /* wait until the host's thread has polled the ring */
             g_assert_cmpint(ht_stream_flush(&s), ==, 0);
             while (cfg.host == HT_LOOPBACK_THREAD &&
                    ht_load_relaxed(&s.ring->host.wake) == HT_WAKE_NEVER) {

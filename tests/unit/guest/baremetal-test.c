@@ -2,16 +2,17 @@
 /*
  * Guest library, bare metal: places of the doorbells that a device gives
  *
- * Promise: the port refuses a device whose doorbells are not inside BAR0.  It
- * rings another device's doorbells at their first byte, or, if they have 64 KiB
- * each, in their last page.
+ * Promise: the port refuses a device that places a doorbell outside of BAR0 or
+ * at an offset that is not a multiple of 4. Otherwise it rings a doorbell at
+ * its first byte or, if each doorbell has 64 KiB, at the start of its last page.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/memory-layout.h"
 #include "internal.h"
 
 #define REGS    (256 * 1024u)       /* size of BAR0 */
-#define AFTER   (128 * 1024u)       /* bytes after BAR0 that are checked, too */
+/* number of bytes after BAR0, in which the port must write nothing */
+#define AFTER   (128 * 1024u)
 
 static uint8_t *regs;
 
@@ -30,9 +31,10 @@ typedef struct Row {
 } Row;
 
 /*
- * Return the offset in @regs of the doorbell that was rung: of the only word
- * that is no longer 0xffffffff, except the capabilities and HT_REG_TAKEOVER.
- * The word must be @stream.  Return -1 if there is no such word.
+ * Return the offset in @regs of the doorbell that was rung: of the word, other
+ * than the capabilities and HT_REG_TAKEOVER, that is no longer 0xffffffff.
+ * Assert that the word is @stream, and that no second word has changed. Return
+ * -1 if no word has changed.
  */
 static int64_t rung(uint32_t stream)
 {

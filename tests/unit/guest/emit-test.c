@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: emitted events arrive over each channel, byte for byte
+ * Guest library: emitted events arrive byte for byte over the channels
+ * hypercall, shm and virtio
  */
 #include "hypertrace/base.h"
 #include "guest-testlib.h"
@@ -142,8 +143,9 @@ static void test_streams(void)
 }
 
 /*
- * On channel=virtio, ht_stream_push() delivers the events of the open packet
- * at once.
+ * On channel=virtio, ht_stream_push() submits the events of the open packet. If
+ * the host consumes at each submission, it has delivered them when the call
+ * returns. Between ht_get() and ht_commit(), the call fails with EBUSY.
  */
 static void test_push(void)
 {
@@ -172,7 +174,7 @@ static void test_push(void)
 
 /*
  * While the host has not consumed a pushed buffer, the producer fills and
- * closes further packets.
+ * closes further packets: all of their events arrive.
  */
 static void test_push_deferred(void)
 {

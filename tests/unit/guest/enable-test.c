@@ -73,7 +73,7 @@ static void test_switch(const void *opaque)
         snprintf(name[i], sizeof(name[i]), "c%u", i);
         c[i].name = name[i];
         g_assert_cmpint(ht_register(dev, &c[i]), ==, i + 1);
-        /* the reply to CLASS_REGISTER says that the class is enabled */
+        /* a new class is enabled; virtio: the reply has its enable byte */
         g_assert_true(ht_wanted(dev, &c[i]));
     }
     check(dev, c, all);
@@ -82,10 +82,7 @@ static void test_switch(const void *opaque)
     }
     check(dev, c, thirds);
 
-    /*
-     * Registering a class again does not change its state: the host has
-     * switched it on.
-     */
+    /* The host switches a class on; the guest registers the class again. */
     again = c[1];
     ht_loopback_enable(lb, again.id, true);
     g_assert_cmpint(ht_register(dev, &again), ==, c[1].id);
@@ -99,8 +96,8 @@ static void test_switch(const void *opaque)
 }
 
 /*
- * If many classes are registered in one exchange, each gets the enable byte of
- * its own reply.
+ * If several classes are registered in one exchange, each accepted class gets
+ * the enable byte of its own reply, even if another class is refused.
  */
 static void test_batch(void)
 {

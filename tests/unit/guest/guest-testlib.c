@@ -2,7 +2,7 @@
 /*
  * Guest library tests: emit a stream of known events, and check what arrives
  *
- * The expected bytes are written by hand, without the library's macros.
+ * expect() computes the expected bytes without the library's macros.
  */
 #include "hypertrace/base.h"
 #include "guest-testlib.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library tests: a stream of events that both sides derive from sequence
- * numbers, and a backend that checks each byte of it
+ * Guest library tests: emit events that are computed from the stream's index
+ * and the event's number, and check each byte that the host delivers
  */
 #ifndef GUEST_TESTLIB_H
 #define GUEST_TESTLIB_H
@@ -13,7 +13,7 @@
 
 /**
  * GtKind: how the n-th event of a stream is chosen
- * @GT_MIXED: any class; every event must be received
+ * @GT_MIXED: any class; the test fails if an event is missing
  * @GT_NUMBERED: classes with a sequence number; events may be missing
  */
 typedef enum GtKind {
@@ -22,8 +22,8 @@ typedef enum GtKind {
 } GtKind;
 
 /*
- * A stream as the host delivered it: @opened and @closed count in all instances
- * of the stream, the other members describe the last instance
+ * A stream as the host delivered it: @opened and @closed count all instances of
+ * the stream, the other members describe the last instance
  */
 typedef struct GtReceived {
     uint64_t events;
@@ -47,9 +47,8 @@ typedef struct GtSink {
 } GtSink;
 
 /**
- * gt_new: create a device with all classes registered, whose events go to
- * @sink
- * @sink: checks the events; initialized by this call
+ * gt_new: create a loopback device, and register the classes of guest-events.h
+ * @sink: receives and checks the events; initialized by this call
  * @kind: how the test chooses its events
  * @cfg: configuration; the members deliver and opaque are set by this call
  *
@@ -62,7 +61,7 @@ void gt_free(GtSink *sink);
 /**
  * gt_emit: emit the n-th event of a stream
  * @kind: how the event is chosen
- * @s: open stream
+ * @s: the stream; if it is not open, the emit fails
  * @n: number of the event, from 0
  *
  * Returns: true if the event was committed

@@ -50,8 +50,9 @@ static int read_stats(unsigned vcpu, struct ht_host_stats *s)
 }
 
 /*
- * Promise: the guest gets ENODATA if the host has written no data, whatever
- * else the page contains.
+ * Promise: ht_host_stats() returns -ENODATA if the port has mapped no page, the
+ * page has no valid magic number, the host has written no values of the vCPU
+ * since ht_host_page_begin(), or the number of the vCPU is too large.
  */
 static void test_no_data(void)
 {
@@ -76,7 +77,7 @@ static void test_no_data(void)
     tear_down();
 }
 
-/* Promise: the guest gets all values, those of the vCPU it asks for. */
+/* Promise: the guest gets all values that the host has written for a vCPU. */
 static void test_values(void)
 {
     struct ht_host_stats want, s;
@@ -134,7 +135,10 @@ static void test_values(void)
     g_assert_cmpint(read_stats(0, &out), ==, -EIO); \
 } while (0)
 
-/* Promise: each value out of its range is refused, in bounded time. */
+/*
+ * Promise: ht_host_stats() refuses values out of range, and makes a bounded
+ * number of attempts to read a slot that the host seems to be writing.
+ */
 static void test_hostile(void)
 {
     struct ht_host_stats s;
@@ -212,7 +216,8 @@ static void *write_all(void *opaque)
         }
         ht_host_page_write(opaque, 0, &s);
         /*
-         * vary the pause, so that reads fall into an update and between updates
+         * vary the pause, so that some reads happen during an update and others
+         * between two updates
          */
         for (spin = n % 64 * 64; spin; spin--) {
             ht_compiler_barrier();

@@ -17,15 +17,16 @@
 #define SIZE            (8 * HT_MAP_ALIGN)
 
 /*
- * Last step that the scripted host has done for a request; the host can end
- * after each step
+ * The last step that the scripted host has done for the present request. A test
+ * can make the host end after any of these steps.
  */
 enum step {
     IDLE,               /* the host has not read the request yet */
     COPIED,
-    HALF,               /* the host has written half of the reply */
+    HALF,               /* the host has written the header of the reply */
     REPLIED,            /* the host has written the whole reply */
-    DONE,               /* the host has stored ht_memory.done */
+    /* the host has stored ht_memory.done; `step` is then IDLE again */
+    DONE,
 };
 
 static union {
@@ -46,7 +47,7 @@ static struct {
     bool mute;
     /* when the host ends, a successor attaches to the memory */
     bool renews;
-    /* the successor ends before it has stored its epoch */
+    /* when the host ends, a successor stores `done`, then ends, too */
     bool half;
     unsigned executed;
     uint8_t fill;               /* byte with which the host fills its replies */
@@ -273,8 +274,8 @@ static void test_ends(void)
             beat_for(1000);
         }
         /*
-         * A successor does not execute requests that were made before it
-         * attached. When the guest has attached to it, it executes them.
+         * A successor does not execute a request from before it attached. The
+         * guest sends it no request until ht_link_attach().
          */
         host_attach(0x33);
         g_assert_cmpint(exchange(&m, &waited), ==, -ENODEV);
@@ -312,9 +313,9 @@ static void test_renewed(void)
 }
 
 /*
- * A successor sets `done` and ends before it sets its epoch. The reply to an
- * earlier message, which is still in memory, must not count as the reply to
- * this one.
+ * While the guest waits for a reply, a successor sets `done` and ends before it
+ * sets its epoch. The guest must take neither the reply area, which it has
+ * cleared, nor the reply to an earlier message for the reply.
  */
 static void test_half_attached(void)
 {
@@ -464,8 +465,8 @@ static void test_fit(void)
 }
 
 /*
- * Host and guest in two threads with the real clock: the thread sanitizer
- * checks the order of their accesses.
+ * test_threads(): host and guest are two threads, with the real clock. In
+ * guest-link-tsan, the thread sanitizer checks the order of their accesses.
  */
 static int over;
 

@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include "loopback-host.h"
 
-/* Maximum time in ms for which the host's thread sleeps */
+/* Maximum time in ms for which the host's thread waits for a doorbell */
 #define FLUSH_MS 10
 
 /* Duration in ns of the measurement of the counter's frequency */
@@ -101,8 +101,9 @@ size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream)
 }
 
 /*
- * Poll all streams once. If there was nothing to consume, arm the wake words
- * (channel=shm). Return true if there is still nothing: the thread may sleep.
+ * Poll all streams once. If there was nothing to consume, arm the wake words on
+ * channel=shm. Return true if there still is nothing to consume, so that the
+ * host's thread may wait for a doorbell.
  */
 static bool look(struct ht_loopback *lb)
 {

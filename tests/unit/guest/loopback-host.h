@@ -9,7 +9,7 @@
 #include "hypertrace/server.h"
 #include "loopback.h"
 
-/* Locks are of pthread: the thread sanitizer does not know GLib's locks. */
+/* The locks are pthread's: the thread sanitizer does not know GLib's locks. */
 
 /* A virtio buffer that the guest has submitted */
 struct ht_loopback_buffer {
@@ -24,8 +24,8 @@ struct ht_loopback_stream {
     uint8_t *packets;
 
     /*
-     * virtio: circular queue, of which buffers @done to @queued - 1 are
-     * submitted and not consumed. Lock: ht_server_lock()
+     * virtio: circular queue; the buffers @done to @queued - 1 were submitted
+     * and are not consumed yet. Lock: ht_server_lock()
      */
     struct ht_loopback_buffer *buffers;
     uint8_t *copy;
@@ -42,7 +42,7 @@ struct ht_loopback {
     /* by class id: the host has switched the class off; atomic */
     bool off[HT_CLASSES_MAX + 1];
     struct ht_loopback_stream *streams;
-    /* lock of ht_port_ops.lock() and unlock() */
+    /* taken by ht_port_ops.lock() */
     pthread_mutex_t control;
     uint8_t *memory;
     uint8_t *enable;

@@ -16,7 +16,7 @@ static struct ht_loopback *loopback(struct ht_device *dev)
 
 static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
 {
-    /* As with a real transport, the host works on a copy. */
+    /* Like a real host, this host executes a copy of the messages. */
     const uint32_t bytes = ht_request_bytes(msg, size);
     g_autofree uint8_t *copy = g_malloc0(HT_MAILBOX_SIZE);
     struct ht_msg *m = (struct ht_msg *)copy;

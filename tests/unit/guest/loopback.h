@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests: the loopback port, guest and host in one process
+ * Tests: the loopback port, which connects a guest to a host in its process
  *
  * The guest is the real library, and the host is the real server of host-lib;
- * ordinary memory replaces the device.  For unit tests and native benchmarks.
+ * ordinary memory replaces the device.  With ht_loopback_config.file, the
+ * producer can be in another process.  For unit tests and native benchmarks.
  */
 #ifndef HT_LOOPBACK_H
 #define HT_LOOPBACK_H
@@ -95,7 +96,7 @@ void ht_loopback_message(struct ht_loopback *lb, struct ht_msg *msg);
 /**
  * ht_loopback_enable() - select whether the host wants events of a class
  *
- * Classes are on when they are registered.
+ * A class that this function was not called for is on.
  */
 void ht_loopback_enable(struct ht_loopback *lb, uint32_t id, bool on);
 

@@ -95,7 +95,7 @@ static const Case cases[] = {
       false, true },
     { "overwrite/shm-thread-tiny", { SHM, THREAD, OVERWRITE, TINY,
       .eager = true }, 0, false, true },
-    /* each doorbell makes the host consume, before events are overwritten */
+    /* at each doorbell, the host consumes events before they are overwritten */
     { "overwrite/hypercall", { HYPERCALL, OVERWRITE, RING, .batch = 65536 },
       0, false, false },
     /*
@@ -107,8 +107,8 @@ static const Case cases[] = {
 };
 
 /*
- * In mode=overwrite without polls, the host gets the newest events: all of the
- * last three packets.
+ * In mode=overwrite, if the host does not poll before the flush, it gets the
+ * newest events: at least those of three packets.
  */
 static void test_newest(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guest's exchange of messages with a host that writes to the mailbox while
- * the guest reads it.
+ * The guest exchanges messages with a host that writes to the mailbox while the
+ * guest reads it.
  *
- * Promise: the size of a reply is read once: the caller gets the size that was
- * checked.
+ * Promise: the guest checks a copy of the reply's size, and uses and returns
+ * this copy only.
  */
 #include <glib.h>
 #include <string.h>

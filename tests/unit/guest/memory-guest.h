@@ -23,8 +23,8 @@ typedef struct MgGuest {
 void mg_new(MgGuest *g, int fd);
 
 /*
- * mg_connect: attach to the memory's host, whose thread must be running, and
- * send TAKEOVER, which closes all streams
+ * mg_connect: attach to the memory's host, and send TAKEOVER, which closes all
+ * streams. The host must be polling; the test fails if there is none for 10 s
  */
 void mg_connect(MgGuest *g);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The memory-only transport: the library in a guest, and the host's server, on
- * the same memory
+ * The memory-only transport: the guest library and the host's server share one
+ * memory
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -33,7 +33,7 @@ typedef struct Host {
      * the previous host's streams
      */
     bool any;
-    /* by class id: 1: class is on; -1: off; 0: no decision yet */
+    /* by class id: what wants() decides: 1: on; -1: off; 0: as before */
     int decided[CLASSES + 1];
 } Host;
 
@@ -160,9 +160,9 @@ static void *produce(void *opaque)
 }
 
 /*
- * Promise: the host delivers each event exactly once and in order, for several
- * producers, rings that fill up many times, and streams that the producer
- * closes.
+ * Promise: the host delivers each event of a stream exactly once and in order,
+ * for several producers that write several times the size of their rings, then
+ * close their streams.
  */
 static void test_events(void)
 {
@@ -200,8 +200,8 @@ static void test_events(void)
 }
 
 /*
- * Promise: after TIME_SYNC rounds alone, the host dates the guest's counter
- * within the bound that it reports.
+ * Promise: after TIME_SYNC messages, without any event, the host dates the
+ * guest's counter within the error bound that it reports to the guest.
  */
 static void test_time(void)
 {
@@ -232,11 +232,12 @@ static void test_time(void)
 }
 
 /*
- * Promise: when a host has ended, a producer never waits, and its discards are
- * counted. An exchange ends when the beat counts as lost, or at once when a
- * successor sets a new epoch. The guest registers and opens anew with the
- * successor, which delivers each event of the new streams exactly once. Only
- * one host at a time serves a memory.
+ * Promise: when a host has ended, an emit does not wait, and discarded events
+ * are counted. A flush then fails with ENODEV within 5 s. It also fails when a
+ * successor has started, until the guest attaches to the successor. The guest
+ * then registers and opens anew, and the successor delivers each event of the
+ * new stream exactly once. While a host serves a memory, no second host can
+ * attach to that memory.
  */
 static void test_successor(void)
 {
@@ -493,8 +494,8 @@ static void *attack(void *opaque)
 }
 
 /*
- * Send a valid request, so that some streams are open: open a stream, or close
- * or flush a random one.
+ * Send a well-formed request, so that some streams are open: open a stream, or
+ * close or flush a random stream and instance.
  */
 static void send_message(MgGuest *g, uint64_t *seed)
 {
@@ -513,17 +514,16 @@ static void send_message(MgGuest *g, uint64_t *seed)
     memcpy(g->base + g->dev.caps.mailbox_offset, opens ? (void *)&open : &one,
            opens ? sizeof(open) : sizeof(one));
     ht_atomic_set(&g->page->bytes, opens ? sizeof(open) : sizeof(one));
-    /*
-     * Name the host's epoch: the host ignores a request that names another one.
-     */
+    /* The host executes only a request that has its epoch. */
     ht_atomic_set(&g->page->to, g->page->caps.epoch);
     ht_atomic_set(&g->page->go, draw(seed));
 }
 
 /*
  * Promise: a guest that writes any value at any time does not make the host
- * access other memory (the address sanitizer checks this), end, or do unbounded
- * work. When the guest keeps the rules again, a new host serves it.
+ * access other memory (guest-memory-asan checks this), end, or do unbounded
+ * work. When the guest no longer writes such values, a new host that makes the
+ * memory anew serves it.
  */
 static void test_hostile(void)
 {
@@ -558,7 +558,7 @@ static void test_hostile(void)
     g_test_message("%" PRIu64 " polls under attack", polls);
     g_assert_cmpuint(polls, >, 0);
 
-    /* Page 0 has random content: one host initializes it, the next attaches. */
+    /* Page 0 has random content: one host makes it anew, the next attaches. */
     ht_memory_free(h.m);
     host_new(&h, fd, false);
     ht_memory_free(h.m);

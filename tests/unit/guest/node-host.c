@@ -186,7 +186,7 @@ static int on_info(NodeHost *h, pid_t pid, uint64_t arg)
     return poke(pid, arg, &info, sizeof(info)) ? 0 : -EFAULT;
 }
 
-/* Does a process have a stream's ring mapped? */
+/* Return whether a process has a stream's ring mapped. */
 static bool has_ring(pid_t pid, uint32_t stream)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/maps", (int)pid);
@@ -232,10 +232,10 @@ static bool has_open(pid_t pid, int fd)
 }
 
 /*
- * Close the streams whose last mapping is gone, as the driver does. A thread
+ * Close each stream that its owner no longer maps, as the driver does. A thread
  * that has opened a stream may not have mapped it yet; until then it keeps its
  * descriptor of the device. Thread @tid opens another stream now, so it has
- * mapped the one before.
+ * mapped the previous stream before.
  */
 static void close_unmapped(NodeHost *h, pid_t tid)
 {
@@ -391,7 +391,8 @@ static void start(NodeHost *h)
 }
 
 /*
- * The process has ended: close its streams, and assert that none had an error.
+ * After the process has ended, close its streams, and assert that the host has
+ * found no error in any stream.
  */
 static void finish(NodeHost *h)
 {

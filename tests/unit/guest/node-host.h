@@ -2,9 +2,10 @@
 /*
  * Guest library tests: /dev/hypertrace0 for one process, without a driver
  *
- * A seccomp filter passes the process's calls to the test: openat() of the node
- * returns a file whose mappings are the rings, and the host's own code
- * (loopback.h) executes ioctl().  The process uses the library as shipped.
+ * A seccomp filter passes the process's openat() and the driver's ioctl() calls
+ * to the test.  openat() of the node returns a file that contains the rings and
+ * the enable page.  The host of loopback.h executes the control messages.  The
+ * process uses the library as shipped.
  */
 #ifndef NODE_HOST_H
 #define NODE_HOST_H
@@ -13,13 +14,13 @@
 
 /*
  * If the process opens a path in this folder, the file's name is a command to
- * the test.
+ * the test, and the call fails with ENOENT.
  */
 #define NODE_COMMAND "/node-host/"
 
 /* Counts of the traced process's calls between two commands "mark" */
 typedef struct NodeMark {
-    /* calls of openat() for /dev/hypertraceN, including failed ones */
+    /* calls of openat() for /dev/hypertrace*, including failed ones */
     unsigned opens;
     unsigned ioctls;
 } NodeMark;
@@ -36,17 +37,17 @@ typedef struct NodeMark {
  * @error: each control message fails with this error number; 0: none; commands
  *         "stall" (ETIMEDOUT), "refuse" (EBUSY) and "go" (0)
  * @unwanted: all classes are off
- * @busy: the host does not consume rings and never returns a submitted buffer;
- *        command "busy"
+ * @busy: submitted buffers never return; command "busy".  If set before
+ *        node_host_run(): the host has no thread that consumes, either
  * @denied: errno of opening the node; 0: it may be opened
- * @told: events reported by HT_MSG_DISCARDED
+ * @told: discarded events that the library reported by HT_MSG_DISCARDED
  * @lost: events that streams counted as lost; command "take-N": close the
  *        stream N, whose memory the process no longer maps
  * @emitted: sum of the commands "emitted-N"
  * @streams: streams that were opened
- * @owner: process that has a stream
- * @opener: its thread that opened the stream
- * @opened_as: the thread's descriptor of the device
+ * @owner: by stream: id of the process that opened it; 0: it is not open
+ * @opener: by stream: id of the thread that opened it
+ * @opened_as: by stream: the descriptor by which this thread opened it
  * @got: events by name: GUINT_TO_POINTER(count)
  * @lock: guards @got while the process runs
  * @now: calls since the last mark

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library tests: see node-program.h
+ * Guest library tests: functions that node-test.c and node-step-test.c share
  */
 #include "hypertrace/base.h"
 #include <errno.h>

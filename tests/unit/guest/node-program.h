@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library tests: what node-test.c and node-step-test.c share
+ * Guest library tests: classes and functions that node-test.c and
+ * node-step-test.c share
  */
 #ifndef NODE_PROGRAM_H
 #define NODE_PROGRAM_H
@@ -17,13 +18,13 @@ typedef struct NodeChild {
     void (*run)(const char *value);
 } NodeChild;
 
-/* Number of events of the class "step" since the last say_emitted() */
+/* Number of events that this process has passed to emit(), not yet reported */
 extern unsigned emitted;
 
 /* emit: emit @n events of the class "step" */
 void emit(unsigned n);
 
-/* say_emitted: add @emitted to NodeHost.emitted, and set it to 0 */
+/* say_emitted: report @emitted by a command to the test, and set it to 0 */
 void say_emitted(void);
 
 /*
@@ -36,7 +37,7 @@ void emit_until_open(void);
  * node_child: run the child that argv[1] of the traced process names
  * @children: all children of the program; the last one has no name
  *
- * Returns: exit status of the process
+ * Returns: exit status for the process: 0, or 96 if there is no such child
  */
 int node_child(char **argv, const NodeChild *children);
 
