@@ -4,7 +4,8 @@
  *
  * Promise: the port refuses a device that places a doorbell outside of BAR0 or
  * at an offset that is not a multiple of 4. Otherwise it rings a doorbell at
- * its first byte or, if each doorbell has 64 KiB, at the start of its last page.
+ * its first byte or, if each doorbell has 64 KiB, at the start of its last
+ * page.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/memory-layout.h"
