@@ -282,7 +282,7 @@ def test_too_large(directory):
             emitter.tell("emit ht0 event 1 10")
     events, warnings = read(f"{directory}/t")
     assert len(events) == 2, events
-    # babeltrace2 may print no number: the first packet of the stream reports the loss
+    # Do not compare the number: babeltrace2 does not always print it.
     assert "discarded" in warnings, warnings
 
 

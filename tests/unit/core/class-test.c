@@ -18,7 +18,7 @@ static enum ht_status add(HtClassTable *t, const CtMessage *m)
     return status;
 }
 
-/* Assert that a class's message is refused and leaves the table unchanged. */
+/* Assert that a new table refuses a class's message and stays empty. */
 static void assert_refused(const CtMessage *m)
 {
     HtClassTable *t = ht_class_table_new();
@@ -194,8 +194,10 @@ static void labelled(CtMessage *m, unsigned kind, unsigned flags,
 }
 
 /*
- * Promise: only integers may have labels.  A field must contain as many labels
- * as it declares, and their texts must not have special characters.
+ * Promise: only integers may have labels.  A message must contain as many
+ * labels for a field as the field declares, from 1 to HT_LABELS_MAX.  A label's
+ * text may have up to HT_LABEL_MAX characters: printable ones of ASCII except
+ * the double quote and the backslash.
  */
 static void test_labels(void)
 {
@@ -304,7 +306,7 @@ static void test_field_names(void)
 {
     static const char *const bad[] = {
         "", "0a", "a.b", "a-b", "a b", "a:", "\xc3\xa4",
-        /* names of fields that backends add to each event */
+        /* names of fields that the LTTng backend adds to each event */
         "stream", "vcpu", "guest_ns",
     };
     static const char *const good[] = {
@@ -359,7 +361,7 @@ static void test_unique(void)
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_U8, "X", HT_FIELD_U8);
     assert_accepted(&m);
-    /* Trace readers store the length of text "x" in a field "_x_length". */
+    /* In a trace, a field "_x_length" has the length of the text "x". */
     two_fields(&m, "x", HT_FIELD_TEXT, "_x_length", HT_FIELD_U8);
     assert_refused(&m);
     two_fields(&m, "_x_length", HT_FIELD_U8, "x", HT_FIELD_TEXT);
@@ -371,8 +373,8 @@ static void test_unique(void)
     two_fields(&m, "_y_length", HT_FIELD_U8, "x", HT_FIELD_TEXT);
     assert_accepted(&m);
     /*
-     * trace readers drop one leading '_', so the names of two fields must
-     * differ without it
+     * trace readers drop one leading '_' of a name, so a field's name must
+     * not be '_' and the name of another field
      */
     two_fields(&m, "_x", HT_FIELD_U8, "x", HT_FIELD_U8);
     assert_refused(&m);
@@ -382,7 +384,7 @@ static void test_unique(void)
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_TEXT, "__x_length", HT_FIELD_U8);
     assert_refused(&m);
-    /* names that differ only in a leading '_' are refused, in either order */
+    /* the order of the fields makes no difference */
     two_fields(&m, "_x", HT_FIELD_U8, "x", HT_FIELD_U8);
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_U8, "_x", HT_FIELD_U8);
@@ -395,7 +397,7 @@ static void test_unique(void)
     assert_accepted(&m);
 }
 
-/* Make the message of a class that has a field of each shape */
+/* Make the message of a class with scalars, a text, a sequence and an array */
 static void full_message(CtMessage *m)
 {
     ct_class(m, "full.class-1");
@@ -515,8 +517,8 @@ static void test_versions(void)
 
 /*
  * Promise: a program and the kernel never share a class, in whatever order they
- * register the same name and fields, also in a saved table. Programs of all
- * users share a class.
+ * register classes with the same name and fields. A saved table keeps the
+ * origins. Programs of different users share a class.
  */
 static void test_origin(void)
 {
@@ -654,8 +656,8 @@ static void test_longest(void)
 /*
  * The guest chooses how many classes of which size there are, and a migration
  * sends them while the VM is stopped.  Promise: the saved table never exceeds
- * its limit, classes beyond it are refused, and those that fit are still found
- * and accepted.
+ * its limit: a class for which too few bytes are left is refused, and a smaller
+ * class that fits is still accepted.
  */
 static void test_limit_bytes(void)
 {
@@ -711,8 +713,8 @@ static void test_limit_bytes(void)
 }
 
 /*
- * A table accepts at most HT_CLASS_VERSIONS_MAX versions of a name, because a
- * lookup visits all of them.
+ * A table accepts at most HT_CLASS_VERSIONS_MAX classes with one name and
+ * different fields, because a registration may compare itself with all of them.
  */
 static void test_versions_limit(void)
 {
@@ -828,8 +830,8 @@ static void test_readers(void)
 }
 
 /*
- * Every class that the host accepts can be encoded and registered in another
- * table.
+ * Change random bytes of a message: each class that the table accepts can be
+ * encoded and registered in another table.
  */
 static void test_random(void)
 {

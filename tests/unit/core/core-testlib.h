@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of the host core: class messages, an honest producer written only from
- * the specification, and a sink that keeps the delivered events
+ * Code that tests of the host core share: make class messages, write rings as
+ * the specification demands, without the guest library's code, and check the
+ * runs that the host delivers
  */
 #ifndef CORE_TESTLIB_H
 #define CORE_TESTLIB_H
@@ -30,8 +31,8 @@ struct ht_msg_class *ct_message(CtMessage *m);
 /**
  * ct_add: register the class of @m in @t, as ht_class_table_add() does
  *
- * The host gets a copy of the message of exactly its size, so that sanitizers
- * detect reads beyond it.
+ * That function gets a copy of the message in a buffer of exactly its size, so
+ * that sanitizers detect reads beyond the message.
  */
 enum ht_status ct_add(HtClassTable *t, const CtMessage *m, bool *added,
                       HtClass **cls);
@@ -49,7 +50,7 @@ enum {
     CT_TEXT,                    /* fields: u8, text, u32 */
     CT_SEQUENCE,                /* field: sequence of u16 */
     CT_EMPTY,                   /* no field */
-    /* field: u64; the class's id is too large for a compact header */
+    /* field: u64; the class's id does not fit into a header's first byte */
     CT_FAR = 300,
 };
 
@@ -89,21 +90,23 @@ void ct_ring_init(CtRing *r, uint32_t packet_size, uint32_t packets,
 void ct_ring_destroy(CtRing *r);
 
 /*
- * Add 10 to @r->clock, and emit an event with this time and the number @n. If
- * the ring is full, count the event as lost and return false.
+ * Add 10 to @r->clock, and emit an event of class CT_NUMBER with this time and
+ * the number @n. Returns false as ct_ring_put() does.
  */
 bool ct_ring_emit(CtRing *r, uint64_t n);
 /*
- * Put the event's bytes into the ring.  If the event opens a packet, @r->clock
- * is the packet's clock_begin.  The event must fit into a packet.  If the ring
- * is full, count the event as lost and return false.
+ * Put the bytes of one event into the ring.  If the event opens a packet,
+ * @r->clock is the packet's clock_begin.  The event must fit into a packet.  If
+ * the ring is full and @r->overwrite is false, count the event as lost and
+ * return false.
  */
 bool ct_ring_put(CtRing *r, const void *event, uint32_t size);
 void ct_ring_close_packet(CtRing *r);
 struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet);
 
 /**
- * CtSink: a HtDeliver that checks the invariants of each run
+ * CtSink: state of ct_sink_deliver(), a HtDeliver that checks each run: its
+ * dates and counts do not decrease, and its events match the run's numbers
  * @numbers: numbers of the CT_NUMBER events, in order
  * @other: count of events of other classes
  * @runs: count of runs with events

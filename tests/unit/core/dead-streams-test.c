@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stream memory after its host's end: the events in its rings are read, oldest
- * first, and memory with invalid values is refused
+ * Stream memory after its host's end: the events in a ring are read, oldest
+ * first, and memory with an invalid description is refused
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
@@ -94,7 +94,8 @@ static void test_all(void)
 }
 
 /*
- * Events that the ring has overwritten are counted; all later events are read.
+ * Events that the producer has overwritten are counted; all later events are
+ * read.
  */
 static void test_overwritten(void)
 {

@@ -3,7 +3,8 @@
  * The dispatcher without QEMU: order, budgets, accounting, sinks that hang or
  * refuse classes.  Also built with ThreadSanitizer.
  *
- * The dispatcher's clock is virtual: clock_ns.  No test sleeps.
+ * The dispatcher takes the time for its retries and reports from clock_ns,
+ * which the tests advance.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -270,7 +271,10 @@ static void mark(Fixture *f, unsigned stream, unsigned flag)
     ht_dispatch_wake(f->d);
 }
 
-/* Post a run of @events consecutively numbered events of class @id. */
+/*
+ * Post a run of @events consecutively numbered events of class @id. If @direct,
+ * this thread may deliver the run.
+ */
 static void post(Fixture *f, unsigned stream, unsigned events, uint8_t id,
                  bool direct)
 {
@@ -339,8 +343,9 @@ static void teardown(Fixture *f)
 }
 
 /*
- * Promise: each stream's runs reach each sink in order, whole, and between its
- * opening and its closing; runs posted before the start are also delivered.
+ * Promise: each sink gets all events of each stream in order, and one opening
+ * and one closing of the stream; runs posted before the start are also
+ * delivered.
  */
 static void test_order(void)
 {
@@ -381,10 +386,10 @@ static void test_order(void)
 }
 
 /*
- * Promise: a sink that hangs takes no more memory than its budget, discards
- * only its own events that do not fit, and reports their number when it
- * continues; the other sink gets all events.  ht_dispatch_room() is true if one
- * of the sinks has room.
+ * Promise: if a sink hangs, its queue takes no more memory than its budget, and
+ * only events that do not fit into this queue are discarded. When the sink
+ * continues, a later run reports their number to it. The other sink gets all
+ * events.  ht_dispatch_room() is true if one of the sinks has room.
  */
 static void test_hang(void)
 {
@@ -466,8 +471,8 @@ static void test_room(void)
 
 /*
  * Promise: a dispatcher can be freed while a sink hangs. When the sink
- * continues, it delivers its queued runs. Then the sink is freed in the thread
- * that the caller chose.
+ * continues, it gets its queued runs. Then its thread passes a function that
+ * frees the sink to HtDispatchConfig.later, here on_later().
  */
 static void test_left(void)
 {
@@ -585,7 +590,7 @@ static void test_retry(void)
     post(&f, 0, 1, 100, false);
     settle(&f);
     asked = f.sink[0].asked;
-    /* no retry: HT_DISPATCH_RETRY_NS has not passed since the first one */
+    /* no retry: HT_DISPATCH_RETRY_NS has not passed since the first retry */
     post(&f, 0, 1, 100, false);
     settle(&f);
     g_assert_cmpuint(f.sink[0].asked, ==, asked);
@@ -608,9 +613,9 @@ static void test_retry(void)
 }
 
 /*
- * Promise: if a sink cannot block and its queue is empty, the thread that posts
- * a run also delivers it to the sink. While the sink refuses a class, only the
- * sink's own thread delivers.
+ * Promise: if a sink cannot block and its queue is empty, a thread that posts a
+ * run with @direct also delivers the run to the sink. While the sink refuses a
+ * class, only the sink's own thread delivers.
  */
 static void test_direct(void)
 {
@@ -658,9 +663,9 @@ static void *poster_thread(void *opaque)
 }
 
 /*
- * Promise, for ThreadSanitizer: the threads do not race, and each event is
- * delivered or counted. Several threads post to one stream each, sinks hang
- * and continue, and another thread reads statistics.
+ * Promise: each event is delivered or counted as discarded, and ThreadSanitizer
+ * finds no race. Several threads post, each to a stream of its own, while the
+ * test's thread lets sinks hang and continue, and reads statistics.
  */
 static void test_threads(void)
 {
