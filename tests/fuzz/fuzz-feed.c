@@ -119,6 +119,7 @@ static void submit_any(Feed *f, FuzzInput *in)
     };
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     uint64_t clock = f->ring.clock;
+    unsigned i;
 
     if (how & 1) {
         from += f->consumer.cursor;
@@ -136,7 +137,7 @@ static void submit_any(Feed *f, FuzzInput *in)
 
         g_byte_array_append(bytes, (const uint8_t *)&h, sizeof(h));
     }
-    while (how-- & 7) {
+    for (i = how & 7; i; i--) {
         fuzz_event(in, bytes, &clock);
     }
     if (!(how & 0x80)) {

@@ -332,14 +332,14 @@ static void hostile(unsigned rounds)
             x ^= x << 17;
             ring[x % (HT_PAGE / 8)] = x >> (x >> 58);
             ring[HT_PAGE / 8 + x % ((size - HT_PAGE) / 8)] = x;
-            ring[0] = x >> (x % 64);
             /* overwrite the size of the first packet's content */
             ring[HT_PAGE / 8 + 7] = x >> (x >> 59);
-            ioctl(fd, HT_IOC_SUBMIT, &submit);
-            /*
-             * write a plausible head, which grows in each iteration; the host
-             * may have stopped the stream before
-             */
+            if (i % 64 == 63) {
+                /* A random head, after which the host may stop the stream */
+                ring[0] = x >> (x % 64);
+                ioctl(fd, HT_IOC_SUBMIT, &submit);
+            }
+            /* a plausible head, which grows in each iteration */
             ring[0] = (uint64_t)i * (caps.packet_size / 8) + x % 64;
             ioctl(fd, HT_IOC_SUBMIT, &submit);
         }
