@@ -40,13 +40,13 @@ static void add(Fixture *f, const char *name)
     CtMessage m;
 
     ct_class(&m, name);
-    /* The owner polls HT_ENABLE_OFF_MS after it has added a class. */
+    /* The next poll is at most HT_ENABLE_OFF_MS after a class was added. */
     ht_enable_register(f->e, ht_class_table_get(f->classes,
                                                 ct_register(f->classes, &m)));
     f->next_ms = MIN(f->next_ms, f->now_ms + HT_ENABLE_OFF_MS);
 }
 
-/* Let the time pass; returns the number of polls in it */
+/* Let @ms pass, and return the number of polls in this time. */
 static unsigned pass(Fixture *f, int64_t ms)
 {
     int64_t end = f->now_ms + ms;
@@ -86,9 +86,11 @@ static void teardown(Fixture *f)
 }
 
 /*
- * A class that is off is switched on within HT_ENABLE_OFF_MS after a sink wants
- * it. While all classes are on, polls are rare. Patterns that leave out a class
- * do not cause frequent polls.
+ * Promise: a class that the patterns select is switched on within
+ * HT_ENABLE_OFF_MS after a sink wants the class. Polls are HT_ENABLE_ON_MS
+ * apart while all selected classes are on and nothing has changed for
+ * HT_ENABLE_QUICK_MS. A class that the patterns leave out does not make polls
+ * more frequent.
  */
 static void test_poll(void)
 {
@@ -106,14 +108,20 @@ static void test_poll(void)
     pass(&f, HT_ENABLE_OFF_MS);
     g_assert_true(f.byte[2]);
 
-    /* a change soon after it is also seen within HT_ENABLE_OFF_MS */
+    /*
+     * a class was just switched on: the next change is also seen within
+     * HT_ENABLE_OFF_MS
+     */
     f.unwanted = 1;
     pass(&f, HT_ENABLE_OFF_MS);
     g_assert_false(f.byte[1]);
     f.unwanted = 0;
     pass(&f, HT_ENABLE_QUICK_MS + HT_ENABLE_ON_MS);
 
-    /* so is a change soon after a new class */
+    /*
+     * a class was just added: the next change is also seen within
+     * HT_ENABLE_OFF_MS
+     */
     add(&f, "c");
     pass(&f, 2 * HT_ENABLE_OFF_MS);
     f.unwanted = 3;

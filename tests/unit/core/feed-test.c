@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Consume buffers that the guest submits, as with virtio
+ * Test how the consumer takes buffers that the guest submits (channel=virtio),
+ * and bytes that the host reads before the guest submits them
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"
@@ -10,10 +11,10 @@
 #define HEADER ((uint32_t)sizeof(struct ht_packet))
 
 typedef struct Fixture {
-    CtRing ring;                /* packets of the guest, which feed() submits */
+    CtRing ring;                /* the guest's packets */
     CtSink sink;
     HtConsumer consumer;
-    /* ring position after the last byte that feed() submitted */
+    /* stream position after the last byte that was submitted */
     uint64_t pos;
 } Fixture;
 
@@ -43,9 +44,9 @@ static void emit(Fixture *f, unsigned count)
 }
 
 /*
- * Feed ring bytes from position @from on, under the header @sub, which may be
- * wrong. The copy has exactly @size bytes, so that sanitizers detect reads
- * beyond it.
+ * Submit @size bytes of the ring, from stream position @from on, with the
+ * header @sub, which may be wrong. The consumer gets a copy of exactly @size
+ * bytes, so that sanitizers detect reads beyond the copy.
  */
 static void feed_as(Fixture *f, const struct ht_submit *sub, uint64_t from,
                     size_t size)
@@ -73,7 +74,7 @@ static void feed(Fixture *f, uint64_t from, uint64_t to)
     f->pos = to;
 }
 
-/* Let the host read the positions [from, to) before the guest submits them. */
+/* Let the host read the bytes [from, to) before the guest submits them. */
 static void fetch(Fixture *f, uint64_t from, uint64_t to)
 {
     struct ht_submit sub = {
@@ -104,13 +105,16 @@ static void assert_stopped(Fixture *f, uint64_t events)
     g_assert_cmpuint(f->consumer.errors, ==, 1);
     g_assert_cmpstr(f->consumer.why, !=, "");
     g_assert_cmpuint(f->sink.numbers->len, ==, events);
-    /* after the stop, the consumer ignores even a correct buffer */
+    /* after the stop, the consumer ignores a further buffer */
     feed(f, f->consumer.cursor, f->consumer.cursor + EVENT);
     g_assert_cmpuint(f->consumer.errors, ==, 1);
     g_assert_cmpuint(f->sink.numbers->len, ==, events);
 }
 
-/* The guest submits whole packets, parts of packets, and single events. */
+/*
+ * Promise: each event is delivered once if the guest submits whole packets,
+ * parts of packets, a packet's header alone, or single events.
+ */
 static void test_parts(void)
 {
     Fixture f;
@@ -138,8 +142,8 @@ static void test_parts(void)
 }
 
 /*
- * A packet may be closed before it is full; the next buffer begins with the
- * next packet.
+ * Promise: if the guest closes a packet before it is full, the stream goes on
+ * with a buffer that begins at the start of the next packet.
  */
 static void test_skip_rest(void)
 {
@@ -186,8 +190,8 @@ static void test_fetched(void)
     fetch(&f, 3 * SIZE, 4 * SIZE);
     assert_events(&f, 4 * 336);
     /*
-     * a buffer must begin where the previous one ended, even if the host has
-     * read further
+     * this buffer does not begin where the previous buffer ended: the stream
+     * stops, although the host has already read these bytes
      */
     feed(&f, 3 * SIZE + HEADER, 4 * SIZE);
     assert_stopped(&f, 4 * 336);
@@ -222,13 +226,19 @@ typedef struct Bad {
     const char *what;
     uint64_t from;
     uint64_t to;
-    /* bytes by which the buffer is longer than the header says */
+    /*
+     * number of bytes by which the buffer is longer than the submit header
+     * says; but the buffer has at most 2 * SIZE bytes
+     */
     int64_t size;
-    /* difference of the header's stream index from the correct one */
+    /* the submit header's stream index minus the correct index */
     uint32_t stream;
 } Bad;
 
-/* A submit header that is wrong stops the stream, after two valid events. */
+/*
+ * Promise: a buffer with a wrong submit header, or which ends within an event,
+ * stops the stream. The two events before this buffer are delivered.
+ */
 static void test_bad_submit(void)
 {
     const uint64_t at = HEADER + 2 * EVENT;
@@ -313,8 +323,9 @@ static void test_closed(void)
 }
 
 /*
- * Submit parts of packets, some with a random change in the submit header or
- * in their bytes.
+ * Submit parts of packets; in some parts, a random bit of the submit header or
+ * of the bytes is changed. Promise: the events of the parts before the first
+ * change are delivered once, in order.
  */
 static void test_random(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rings of guests that break the rules: the valid events before the fault are
- * delivered, and the stream stops with a reason or ignores the fault
+ * Test rings of guests that break the rules: the host stops the stream with a
+ * reason, or ignores the fault
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -106,8 +106,8 @@ static void test_head(void)
         check_head(mode, UINT64_MAX);
         check_head(mode, UINT64_C(1) << 63);
         /*
-         * a head inside an event: after the first and before the last payload
-         * byte
+         * a head inside an event: after the first byte, and before the last
+         * byte, of its payload
          */
         check_head(mode, five + 5);
         check_head(mode, five + 11);
@@ -118,9 +118,9 @@ static void test_head(void)
 }
 
 /*
- * In mode overwrite, head may be far ahead of the host's position. Here the
- * stream stops nevertheless, because no packet in the ring has the number that
- * head implies.
+ * Promise: in mode overwrite, the stream stops if head is far ahead of the
+ * host's position, which is allowed, but the ring does not have the closed
+ * packets that such a head implies.
  */
 static void test_head_far(void)
 {
@@ -151,7 +151,10 @@ static void test_head_in_header(void)
     }
 }
 
-/* An opening that is far ahead of head stops the stream. */
+/*
+ * Promise: in mode overwrite, the stream stops if ht_guest_line.opening is more
+ * than PACKETS packets ahead of the packet of head.
+ */
 static void test_opening(void)
 {
     static const uint64_t opening[] = {
@@ -257,8 +260,8 @@ static void test_packet_header(void)
 }
 
 /*
- * A closed packet that ends before the position that the host has read stops
- * the stream.
+ * Promise: the stream stops if the guest closes a packet with a size of content
+ * that ends before the position up to which the host has read the packet.
  */
 static void test_content_shrinks(void)
 {
@@ -275,7 +278,10 @@ static void test_content_shrinks(void)
     teardown(&f);
 }
 
-/* The host uses its copy: the guest may overwrite bytes already read. */
+/*
+ * Promise: if the guest overwrites the part of the open packet that the host
+ * has read, the stream goes on with the later events.
+ */
 static void test_rewritten(void)
 {
     Fixture f;
@@ -308,7 +314,7 @@ static void test_bad_event(void)
     }
 }
 
-/* A count of lost events that decreases, or is impossibly high, is ignored. */
+/* A count of lost events that decreases, or is UINT64_MAX, is ignored. */
 static void test_lost(void)
 {
     Fixture f;
@@ -331,9 +337,9 @@ static void test_lost(void)
 
 /*
  * In mode overwrite, a guest repeatedly claims that the host missed as many
- * events as the distance between two packets allows. Promise that only this
- * test proves: the counter of dropped events stays in the range that
- * ht_consumer_load() accepts, so the guest cannot prevent a migration.
+ * events as the distance between two packets allows. Promise: the counter of
+ * dropped events stays in the range that ht_consumer_load() accepts, so that
+ * this counter does not prevent a migration.
  */
 static void test_dropped(void)
 {
@@ -371,8 +377,9 @@ static void test_dropped(void)
 }
 
 /*
- * Random changes of an honest ring's bytes.  The packets before the first
- * change are delivered; nothing is read or written out of bounds.
+ * Change 1 to 4 random bits of an honest ring and its control page.  If all
+ * changes are in packets, the events of the packets before the first change are
+ * delivered.  Sanitizers check that nothing is read or written out of bounds.
  */
 static void random_ring(bool overwrite)
 {
@@ -389,8 +396,8 @@ static void random_ring(bool overwrite)
 
         if (g_test_rand_int_range(0, 4) == 0) {
             /*
-             * change a byte of the control page: the guest's line, the host's
-             * line or other bytes
+             * any byte of the control page, which has the guest's line, the
+             * host's line and unused bytes
              */
             p = (uint8_t *)f.ring.control +
                 g_test_rand_int_range(0, sizeof(*f.ring.control));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * State that moves between hosts: streams, classes, time.  The two hosts
- * together lose nothing uncounted, and forged state is refused.
+ * Test the state that moves to another host: streams, classes, time.  The hosts
+ * together deliver each event or count it as discarded, and a state with
+ * impossible values is refused.
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"
@@ -10,9 +11,11 @@
 #define SECOND UINT64_C(1000000000)
 
 /*
- * Move the consumer between hosts at random positions while its producer emits.
- * Check that the events of all hosts form one sequence, and that missing events
- * were counted.  Returns the number of missing events.
+ * Move a consumer to a new host 60 times, each time after its producer has
+ * emitted a random number of events.  Check that the events of all hosts form
+ * one sequence, and that missing events were counted.  Returns the number of
+ * overwritten events or, without @overwrite, of events that the producer
+ * discarded.
  */
 static uint64_t hand_over(uint32_t packets, bool overwrite)
 {
@@ -44,7 +47,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
             next = ct_sink_number(&s, i) + 1;
         }
         /*
-         * HtConsumerState.told is the number of missing events that all hosts
+         * HtConsumerState.told is the number of discarded events that all hosts
          * together have reported
          */
         told += s.discarded;
@@ -74,8 +77,8 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
     g_assert_cmpuint(next, ==, n);
     g_assert_cmpuint(c.events + missing, ==, n);
     /*
-     * ct_ring_emit() gives the number of a lost event to the next event, so
-     * @missing does not contain lost events
+     * The loop above uses the number of an event that the producer discards
+     * for the next event, so @missing does not include these events.
      */
     g_assert_cmpuint(told + s.discarded, ==, missing + r.lost);
     missing = overwrite ? missing : r.lost;
@@ -85,7 +88,10 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
     return missing;
 }
 
-/* 20 runs of hand_over(), because a single one may by chance lose no event */
+/*
+ * Run hand_over() 20 times, because the producer may by chance discard no event
+ * in a single run.
+ */
 static void test_discard(void)
 {
     uint64_t lost = 0;
@@ -243,7 +249,7 @@ static HtClassTable *some_classes(unsigned count)
 
     for (i = 0; i < count; i++) {
         /*
-         * a class with an odd number is the second version of the class before
+         * if @i is odd, the class is the second version of the class before
          * it
          */
         g_autofree char *name = g_strdup_printf("c%u", i / 2);
@@ -282,8 +288,8 @@ static void assert_same(HtClassTable *a, HtClassTable *b, uint32_t count)
 }
 
 /*
- * Load saved classes into a table that is empty, has some of the classes, or
- * has all of them and others.
+ * Promise: saved classes can be loaded into a table that is empty, or that
+ * begins with some or all of them; each class keeps its id.
  */
 static void test_classes(void)
 {
@@ -310,7 +316,10 @@ static void test_classes(void)
     }
 }
 
-/* A guest registers a class again on the new host: it gets its old id. */
+/*
+ * Promise: if a guest registers a class again after a migration, the class
+ * keeps its id.
+ */
 static void test_classes_again(void)
 {
     HtClassTable *from = some_classes(20), *to = ht_class_table_new();
@@ -387,7 +396,7 @@ static void test_forged_classes(void)
         ht_class_table_free(t);
     }
     g_assert_cmpuint(good, ==, 5);
-    /* more classes than the limit */
+    /* more classes than the limit, and some of them twice */
     g_byte_array_append(more, all->data, all->len);
     g_byte_array_append(more, saved->data, saved->len);
     assert_refused(to, more->data, more->len);
@@ -424,8 +433,8 @@ static void test_forged_classes(void)
 
 /*
  * A migration takes a second, in which the guest's counter stands still. The
- * new host's clock differs from the old one's by @shift. Events from before the
- * migration get dates of the new host's clock, a second before later events.
+ * new host's clock shows the old host's time plus @shift. Promise: events from
+ * before the migration get dates on the new host's clock.
  */
 static void test_time(void)
 {
@@ -463,8 +472,9 @@ static void test_time(void)
 }
 
 /*
- * The new host booted later: dates from before its boot are dropped or limited
- * to its range.
+ * Promise: of the loaded segments, those that begin at time 0 of the new host's
+ * clock or before are dropped. Those that begin later than its present time get
+ * the present time.
  */
 static void test_time_far(void)
 {
@@ -526,7 +536,7 @@ static void test_forged_time(void)
         }
         g_assert_false(ht_time_map_load(&m, seg, 2, 0, 5 * SECOND));
     }
-    /* a forged map is refused, or its dates from seg[1] on never decrease */
+    /* a forged map is refused, or dates from seg[1] on do not decrease */
     for (i = 0; i < 10000; i++) {
         uint64_t last = 0, counter, step;
         unsigned j;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Select events by the patterns that an operator gives
+ * Test the selection of events by patterns of their names
  */
 #include "hypertrace/pattern.h"
 
@@ -80,8 +80,9 @@ static void test_refused(void)
 }
 
 /*
- * Promise: a guest's name is matched in time proportional to the product of the
- * lengths of pattern and name, not in exponential time.
+ * Promise: the time of a match is at most proportional to the product of the
+ * lengths of pattern and name. The test does not measure the time: a search in
+ * exponential time would not end before the test's timeout.
  */
 static void test_hostile(void)
 {
@@ -98,9 +99,9 @@ static void test_hostile(void)
 }
 
 /*
- * Promise: a pattern matches characters, not bytes, and any bytes that a guest
- * chose are read to their end and not beyond it. Each name stands at the end of
- * its own allocation, so that a sanitizer sees a read beyond it.
+ * Promise: '?' stands for a character in UTF-8, not for a byte, and a name that
+ * is not valid UTF-8 is not read beyond its end. Each name has an allocation of
+ * its exact size, so that a sanitizer detects a read beyond the name.
  */
 static void test_bytes(void)
 {

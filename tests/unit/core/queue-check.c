@@ -2,8 +2,8 @@
 /*
  * Check the invariants of two queues that share one pool of buffers
  *
- * An event here is its number, eight bytes.  Each event is delivered in order,
- * or counted as discarded in a later run; nothing is delivered twice, no queue
+ * An event here is its number, eight bytes.  Each queue delivers each event
+ * once, in order, or counts the event as discarded in a later run.  No queue
  * exceeds its budget, and no buffer leaks.
  */
 #include "hypertrace/base.h"
@@ -166,8 +166,8 @@ void qc_finish(QcCheck *c)
     unsigned i, j;
 
     /*
-     * open and close each stream while the queues have room: this reports the
-     * pending counts of discarded events
+     * open and close each stream while the queues have room, so that the queues
+     * report the pending counts of discarded events
      */
     for (i = 0; i < QC_STREAMS; i++) {
         if (c->stream[i].open) {

@@ -17,9 +17,13 @@ typedef struct QcSeen {
     uint64_t instance;
     /* lowest number that the stream's next event can have */
     uint64_t next;
-    /* number of the open instance's events that its runs report as discarded */
+    /*
+     * HtRun.discarded of the last run of the open instance; this includes
+     * discarded events of earlier instances if the queue never had their
+     * openings
+     */
     uint64_t missing;
-    /* number of closed instances' events that their runs report as discarded */
+    /* sum of HtRun.discarded of the runs that closed an instance */
     uint64_t told;
     uint64_t got;
 } QcSeen;
@@ -31,13 +35,13 @@ typedef struct QcStream {
     bool fresh;
     uint64_t next;
     /*
-     * number of the open instance's events that were discarded upstream of the
-     * queues
+     * number of the open instance's events that were discarded before they
+     * reached the queues
      */
     uint64_t upstream;
     /*
-     * number of all instances' events that were discarded upstream of the
-     * queues
+     * number of all instances' events that were discarded before they reached
+     * the queues
      */
     uint64_t discarded;
     QcSeen seen[QC_QUEUES];
@@ -54,8 +58,8 @@ void qc_init(QcCheck *c, size_t budget);
 /* Open a closed stream, or close an open one */
 void qc_toggle(QcCheck *c, unsigned stream);
 /*
- * Post a run of an open stream; @upstream events of the stream were discarded
- * before they reached the queues, since the previous run.
+ * Post a run of an open stream; @cut sets HT_RUN_CUT. Since the previous run,
+ * @upstream events of the stream were discarded before they reached the queues.
  */
 void qc_post(QcCheck *c, unsigned stream, unsigned events, bool cut,
              unsigned upstream);
@@ -67,8 +71,8 @@ void qc_tell(QcCheck *c, unsigned stream, unsigned upstream);
 /* Take at most @items runs from a queue and check them; return their number. */
 unsigned qc_take(QcCheck *c, unsigned queue, unsigned items);
 /*
- * Close all streams, empty the queues, check that each event was delivered or
- * counted, and free everything.
+ * Close all streams, empty the queues, check that each queue has delivered each
+ * event or counted it as discarded, and free everything.
  */
 void qc_finish(QcCheck *c);
 

@@ -7,7 +7,10 @@
 
 #define RUN_MAX (QC_BUFFER / sizeof(uint64_t))
 
-/* Small runs are merged up to the size of a buffer. */
+/*
+ * Promise: consecutive small runs of a stream are merged until their buffer is
+ * full. The buffer is smaller than HT_QUEUE_MERGE_MAX.
+ */
 static void test_merge(void)
 {
     QcCheck c;
@@ -93,8 +96,8 @@ static void test_pinned(void)
 }
 
 /*
- * If streams open and close many times while the queue is over its budget, the
- * queue keeps only the last state of each stream.
+ * Promise: if streams open and close many times while a queue is full, its
+ * reader still gets the last state of each stream, open or closed.
  */
 static void test_states(void)
 {
@@ -108,7 +111,6 @@ static void test_states(void)
             qc_post(&c, i % QC_STREAMS, 1, false, i % 7);
         }
     }
-    /* the reader gets each stream's last state: open or closed */
     qc_take(&c, 0, UINT_MAX);
     for (i = 0; i < QC_STREAMS; i++) {
         g_assert_true(c.stream[i].seen[0].open == c.stream[i].open);
@@ -121,8 +123,8 @@ static void test_states(void)
 }
 
 /*
- * The reader gets a count of events that were discarded before the queue, even
- * without a run of events.
+ * The reader gets a count of events that were discarded before they reached the
+ * queue, even if no run of events follows.
  */
 static void test_tell(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The consumer of a ring whose producer keeps the rules: every event is
- * delivered or counted
+ * Test the consumer of a ring with a producer that keeps the rules: each event
+ * is delivered or counted
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -56,7 +56,10 @@ static void emit(Fixture *f, unsigned count)
     }
 }
 
-/* Assert that all events that were not lost were delivered, once, in order. */
+/*
+ * Assert that all events that the producer did not discard were delivered
+ * once, in order.
+ */
 static void assert_all(Fixture *f)
 {
     unsigned i;
@@ -104,7 +107,10 @@ static void test_partial(void)
         assert_all(&f);
         g_assert_cmpuint(tail(&f), ==, f.ring.packet);
     }
-    /* the producer closes the packet after the consumer took its last event */
+    /*
+     * all packets are full, and so the producer has closed them already: this
+     * call changes nothing
+     */
     ct_ring_close_packet(&f.ring);
     consume(&f, SIZE_MAX);
     g_assert_cmpuint(tail(&f), ==, f.ring.packet);
@@ -133,7 +139,10 @@ static void test_full(void)
     g_assert_cmpuint(f.sink.discarded, ==, f.ring.lost);
 }
 
-/* A call ends at its limit of bytes; the next call delivers further events. */
+/*
+ * Promise: with a limit of 1 byte, a call consumes one packet at most; further
+ * calls consume the rest.
+ */
 static void test_limit(void)
 {
     Fixture f;
@@ -151,9 +160,9 @@ static void test_limit(void)
 }
 
 /*
- * The consumer takes a ring in pieces. A piece ends after a whole event and has
- * at most the configured number of events, and of bytes unless its only event
- * has more.
+ * Promise: the consumer takes a ring in pieces of whole events. A piece has at
+ * most the configured number of events, and more than the configured number of
+ * bytes only if its first event has more.
  */
 static void test_pieces(void)
 {
@@ -164,7 +173,7 @@ static void test_pieces(void)
         uint32_t most;
     } cases[] = {
         { 0, 10, 10 }, { 120, 0, 10 }, { 131, 0, 10 }, { 600, 7, 7 },
-        /* an event larger than the byte limit is a piece of its own */
+        /* the byte limit is less than an event, or equals its size */
         { 1, 0, 1 }, { 11, 3, 1 }, { 12, 0, 1 },
     };
     unsigned i;
@@ -239,7 +248,7 @@ static void test_overwrite(void)
         g_assert_cmpuint(ct_sink_number(&f.sink, i), >=, next);
         next = ct_sink_number(&f.sink, i) + 1;
     }
-    /* the newest event is always delivered */
+    /* the newest event was delivered */
     g_assert_cmpuint(next, ==, f.n);
     teardown(&f);
     g_assert_cmpuint(f.sink.discarded, ==, f.consumer.dropped);
@@ -276,16 +285,13 @@ static void test_arm(void)
 
     setup(&f, 4, false);
     host = &f.ring.control->host;
-    /* with @eager, ht_consumer_arm() makes the next commit ring the doorbell */
+    /* with @eager, the next commit reaches the wake position */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, true));
     emit(&f, 1);
     g_assert_cmpuint(ht_le64(f.ring.control->guest.head), >=,
                      ht_le64(host->wake));
     g_assert_true(ht_consumer_arm(&f.consumer, f.ring.control, true));
-    /*
-     * without @eager, the doorbell is rung only when head reaches the end of
-     * the packet
-     */
+    /* without @eager, the wake position is the end of the packet */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, false));
     g_assert_cmpuint(ht_le64(host->wake), ==, SIZE);
     emit(&f, A_PACKET);
@@ -299,8 +305,8 @@ static void test_arm(void)
 }
 
 /*
- * After a close and a new opening, the consumer has no state of the stream's
- * previous instance.
+ * Promise: after a close and a new opening, the consumer has no position and no
+ * count of the stream's previous instance.
  */
 static void test_reopen(void)
 {
@@ -363,7 +369,8 @@ static void test_close_lost(void)
 
 /*
  * Let the producer overtake a copy: a page of the packet is unreadable, and
- * the handler of the fault emits events in the middle of the consumer's copy.
+ * the handler of the fault makes the page readable and emits @events events
+ * before the consumer's copy goes on.
  */
 static struct {
     Fixture *f;
@@ -480,9 +487,7 @@ static void race(Race *r, uint32_t packets, bool overwrite)
     do {
         done = ht_atomic_load_acquire(&r->done);
         while (consume(&r->f, SIZE_MAX)) {
-            /*
-             * repeat until the ring is empty; this consumer needs no doorbell
-             */
+            /* repeat while there are events to read */
         }
         g_thread_yield();
     } while (!done);

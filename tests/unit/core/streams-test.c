@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The streams of a device that does the work in a thread of its own: the reply
- * to a request is BUSY until the work is done, and a saved state can be loaded
- * by another device.  Only this test runs these paths without QEMU.
+ * Test the streams of a device that does their work in a thread of its own, for
+ * which work() stands here: the reply to a request is BUSY until the work is
+ * done, and another device can load the saved state
  */
 #include "hypertrace/base.h"
 #include "hypertrace/streams.h"
@@ -52,7 +52,7 @@ static void kick(void *opaque)
     h->kicks++;
 }
 
-/* The guest's RAM, of which no address is valid */
+/* HtStreamsConfig.read: count the call, and fail */
 static bool no_ram(void *opaque, uint64_t addr, void *to, size_t size)
 {
     Host *h = opaque;
@@ -130,7 +130,7 @@ static enum ht_status send_open(Host *h, struct ht_msg_open *m)
     return ht_streams_open(&h->streams, m, &info);
 }
 
-/* Open a stream and its producer; return the stream's index. */
+/* Open a stream, give its instance to the producer, and return its index. */
 static uint32_t open_stream(Host *h, uint32_t index)
 {
     struct ht_msg_open m = { .stream = ht_le32(index) };
@@ -155,8 +155,9 @@ static enum ht_status send_close(Host *h, uint32_t index, uint64_t lost)
 }
 
 /*
- * Promise: in each phase of a stream, each request gets the expected status,
- * before and after the device's thread has done its work.
+ * Promise: requests to open, flush and close a stream get the expected status
+ * while the stream is opening, open and closing, before and after the device's
+ * thread has done its work.
  */
 static void test_phases(void)
 {
@@ -167,8 +168,8 @@ static void test_phases(void)
     unsigned i;
 
     /*
-     * OPENING: the reply has the stream's number; the same message, sent
-     * again, polls for the result
+     * The stream is opening: the reply has the stream's index and instance. The
+     * guest sends this message again to get the result.
      */
     g_assert_cmpint(send_open(h, &m), ==, HT_STATUS_BUSY);
     g_assert_cmpuint(h->kicks, ==, 1);
@@ -184,7 +185,7 @@ static void test_phases(void)
     g_assert_cmpint(send_open(h, &m), ==, HT_STATUS_OK);
     h->ring[0].instance = ht_le64(m.instance);
 
-    /* stream in state OPEN: a flush gets a ticket */
+    /* The stream is open: the reply to a flush has a ticket. */
     for (i = 0; i < 5; i++) {
         ct_ring_emit(&h->ring[0], i);
     }
@@ -239,9 +240,8 @@ static void test_phases(void)
 
 /*
  * Promise: the host reads the memory that the guest gave for an instance of a
- * stream only until this instance is closed. In the next instance it reads no
- * memory before the guest has given some, which the guest can do once the
- * stream is open.
+ * stream only until this instance is closed. In the next instance, the host
+ * reads no memory of the stream until the guest gives some again.
  */
 static void test_memory(void)
 {
@@ -267,8 +267,8 @@ static void test_memory(void)
 }
 
 /*
- * Promise: after a burst of openings, the next one is BUSY and takes no
- * stream.
+ * Promise: after a burst of openings that uses up the budget, the reply to the
+ * next opening is BUSY, and no stream is taken.
  */
 static void test_budget(void)
 {
@@ -324,7 +324,10 @@ static void test_move(void)
     work(b);
     g_assert_cmpuint(b->opens, ==, 0);
 
-    /* ht_streams_unload() drops loaded streams; it fails if one is open. */
+    /*
+     * ht_streams_unload() drops streams that are loaded and not resumed; it
+     * fails if another stream is not free.
+     */
     g_assert_true(ht_streams_unload(&b->streams, &open));
     g_assert_false(ht_streams_any_open(&b->streams));
     g_assert_true(ht_streams_load(&b->streams, state, a->instances, 0, &why));

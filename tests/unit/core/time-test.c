@@ -60,7 +60,10 @@ static void test_slope(void)
                      SECOND * 3 / 2 + 39998);
     g_assert_cmpuint(ht_time_map_to_ns(&m, SECOND / 2), <=,
                      SECOND * 3 / 2 + 40002);
-    /* later, the map may assume any rate from 30 to 100 ppm (80 is measured) */
+    /*
+     * later, the map may assume that the counter is 30 to 100 ppm too slow (80
+     * ppm are measured)
+     */
     g_assert_cmpuint(ht_time_map_to_ns(&m, 2 * SECOND), >=,
                      3 * SECOND + 110000);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 2 * SECOND), <=,
@@ -78,10 +81,13 @@ static void test_drift(void)
     g_assert_cmpuint(ht_time_map_bound(&m, 0), ==, 10);
     g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), >=, 200000);
     g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), <=, 200050);
-    /* an imprecise reading does not enlarge the bound at that time */
+    /* an imprecise reading does not enlarge the bound at its time */
     ht_time_map_sample(&m, 1000, SECOND + 50000, 1000000);
     g_assert_cmpuint(ht_time_map_bound(&m, SECOND + 1000), <=, 12);
-    /* after 10 s of samples, the bound grows only by HT_TIME_WANDER_PPM */
+    /*
+     * after 10 s of samples, the bound grows by at most twice
+     * HT_TIME_WANDER_PPM, before by twice HT_TIME_NOMINAL_PPM
+     */
     ht_time_map_sample(&m, 10 * SECOND, 11 * SECOND, 10);
     g_assert_cmpuint(ht_time_map_bound(&m, 12 * SECOND), <=, 100050);
 }
@@ -100,8 +106,8 @@ static void test_repeated(void)
 }
 
 /*
- * Take a reading that is 19 ms late, with a bound of 20 ms, then readings with
- * a bound of 300 us.
+ * Take a reading with a host time that is 19 ms too late and has a bound of 20
+ * ms, then readings with a bound of 300 us.
  */
 static void test_brackets(void)
 {
@@ -119,8 +125,9 @@ static void test_brackets(void)
 }
 
 /*
- * The VM stops for an hour.  Events before the stop keep their dates, events
- * after it get new ones, and the slope stays correct.
+ * Promise: if the VM and its counter stop for an hour, events before the stop
+ * keep their dates, dates after the stop are an hour later, and the slope stays
+ * correct.
  */
 static void test_stop(void)
 {
@@ -130,7 +137,10 @@ static void test_stop(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND, 1);
     ht_time_map_sample(&m, SECOND, 2 * SECOND, 1);
-    /* the counter resumed at 1.5 s, and the map gets a sample at 1.6 s */
+    /*
+     * the VM stopped at 1.5 s of the counter; the map gets a sample at 1.6 s of
+     * the counter
+     */
     ht_time_map_sample(&m, SECOND * 16 / 10, hour + SECOND * 26 / 10, 1);
     near(ht_time_map_to_ns(&m, SECOND / 2), SECOND * 15 / 10);
     near(ht_time_map_to_ns(&m, SECOND * 14 / 10), SECOND * 24 / 10);
@@ -142,8 +152,8 @@ static void test_stop(void)
 }
 
 /*
- * A short stop looks like a change of rate: the caller must report the stop by
- * ht_time_map_break().
+ * A short stop can look like a change of rate: the caller must report the stop
+ * by ht_time_map_break().
  */
 static void test_break(void)
 {
@@ -174,8 +184,8 @@ static void test_break(void)
 }
 
 /*
- * If the counter may be slower than its nominal frequency by 2 %, a period may
- * be longer by 2.04 % than the nominal one.
+ * Promise: the bound is right if the counter's frequency is 2 % below the
+ * nominal frequency. Its period is then 2.04 % above the nominal period.
  */
 static void test_frequency(void)
 {
@@ -210,8 +220,8 @@ static void test_loadable(void)
     HtTimeMap m;
 
     /*
-     * a reading with a bound of 20 s, then one with a bound of 10 ns, whose
-     * date is 10 s earlier than the nominal rate gives
+     * the second reading has a bound of 20 s; the third has a bound of 10 ns,
+     * and is about 10 s earlier than the nominal rate gives
      */
     ht_time_map_init(&m, 3 * SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
@@ -220,7 +230,10 @@ static void test_loadable(void)
     check_loads(&m);
     ht_time_map_sample(&m, 1000 + 31 * SECOND, 100 * SECOND + 100, 10);
     check_loads(&m);
-    /* two counter values at one date; then a rate above the allowed maximum */
+    /*
+     * two counter values at one date; then a rate of 101.9 GHz, above
+     * HT_TIME_HZ_MAX
+     */
     ht_time_map_init(&m, 100 * SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
     ht_time_map_sample(&m, 1000, SECOND, 0);
@@ -261,8 +274,8 @@ static void test_reset(void)
 }
 
 /*
- * Only the newest segments are kept; older counter values get dates by
- * extending the oldest segment.
+ * Only the HT_TIME_SEGMENTS newest segments are kept; the oldest of these also
+ * dates older counter values.
  */
 static void test_forget(void)
 {
@@ -280,8 +293,9 @@ static void test_forget(void)
 }
 
 /*
- * A minute of samples as the device takes them: every 100 ms, each wrong by up
- * to 20 ns, the nominal frequency wrong by 52 ppm.
+ * Take a sample every 100 ms for a minute. Each is wrong by up to 20 ns, and
+ * the nominal frequency by 52 ppm. Promise: dates after the first second are
+ * wrong by at most 100 ns.
  */
 static void test_measure(void)
 {
@@ -328,8 +342,8 @@ static void test_bend(void)
 }
 
 /*
- * For any counter that a hostile guest sends, no date exceeds HT_TIME_MAX_NS,
- * the maximum of trace readers.
+ * Promise: for any counter that a hostile guest sends, the date is at most
+ * HT_TIME_MAX_NS; a larger counter has no earlier date.
  */
 static void test_extremes(void)
 {
@@ -357,7 +371,10 @@ static void test_extremes(void)
     }
 }
 
-/* Random samples in any order */
+/*
+ * Promise: random samples in any order give a map that ht_time_map_load()
+ * accepts; the date of the last sample's counter is at most HT_TIME_MAX_NS.
+ */
 static void test_random(void)
 {
     unsigned i, j;
@@ -387,8 +404,9 @@ static void test_random(void)
 }
 
 /*
- * An event that is dated some time after it was emitted. The bound that the map
- * gave when the event was emitted must hold then, too.
+ * An event that is dated only after later samples: host time and counter of the
+ * event, and the bound that the map gave at that time, in ns. The late date
+ * must be within this bound.
  */
 typedef struct Late {
     double ns;
@@ -402,7 +420,7 @@ typedef struct Truth {
     double ns;                  /* the simulated host's present time in ns */
     double counter;
     double rate;                /* mean rate of the counter in ticks per ns */
-    double wander;
+    double wander;              /* present rate divided by @rate, minus 1 */
     Late late[LATE];
     unsigned nr_late;
 } Truth;
@@ -429,7 +447,7 @@ static void check_date(const HtTimeMap *m, const Truth *t, const char *when)
     }
 }
 
-/* Date the events of @late now, compare with the truth, and drop them. */
+/* Date the events of Truth.late, check the dates, and drop the events. */
 static void check_late(const HtTimeMap *m, Truth *t)
 {
     while (t->nr_late) {
@@ -454,9 +472,11 @@ static void add_late(const HtTimeMap *m, Truth *t)
 }
 
 /*
- * Take correct readings of a counter and a host clock.  The rate wanders as far
- * as the map assumes.  Brackets are up to 3 us wide, or 0.5 to 40 ms, and off
- * center.  The VM stops, and the counter jumps or restarts.
+ * Simulate a counter and the host's clock, and check that dates are within
+ * their bounds.  Two readings of the counter, up to 4.5 us or up to 60 ms apart,
+ * bracket each reading of the host's clock, which is not in the middle.  The
+ * rate differs from its mean by up to half of HT_TIME_WANDER_PPM.  In some
+ * rounds the VM stops, or the counter jumps or restarts.
  */
 static void play(unsigned ppm)
 {
@@ -472,7 +492,7 @@ static void play(unsigned ppm)
     for (i = 0; i < 200; i++) {
         double before, width, counter;
 
-        /* the host read its clock at some point within the bracket */
+        /* @before: the host reads its clock at some point in the bracket */
         width = g_test_rand_int_range(0, 3) ?
                 g_test_rand_double_range(200, 3000) :
                 g_test_rand_double_range(5e5, 4e7);

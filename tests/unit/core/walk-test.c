@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The checked walk: which events it accepts and refuses, and how it dates them
+ * Test which events ht_walk() accepts and refuses, and how it dates them
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"
@@ -58,7 +58,9 @@ static void test_clocks(void)
         { false, 100 }, { false, 100 }, { false, 8000000 },
         { true, 8000001 }, { true, UINT64_C(1) << 40 },
         { false, (UINT64_C(1) << 40) + 1 },
-        /* long gaps; the 24 bits of time wrap before the last event */
+        /*
+         * long gaps; the low 24 bits of the counter wrap before the last event
+         */
         { false, (UINT64_C(1) << 40) + 0x7fffff },
         { false, (UINT64_C(1) << 40) + 0xfffffe },
         { false, (UINT64_C(1) << 40) + 0x1000001 },
@@ -122,7 +124,10 @@ static void test_payloads(void)
     assert_walk(a, HT_WALK_END, 7, a->len);
 }
 
-/* HT_FIELD_UTF8 marks a text of fixed length: valid for an array of u8 only */
+/*
+ * Promise: HT_FIELD_UTF8, which marks a text of fixed length, is accepted only
+ * for an array of u8, and without other flags.
+ */
 static void test_fixed_text(void)
 {
     static const struct {
@@ -235,8 +240,8 @@ static void test_bad_length(void)
 }
 
 /*
- * If a buffer is cut off anywhere, the walk delivers the events before the cut
- * and stops with a reason.
+ * Promise: if a buffer is cut off anywhere, the walk accepts the whole events
+ * before the cut; a cut within an event gives HT_WALK_BAD_LENGTH.
  */
 static void test_truncated(void)
 {
@@ -296,8 +301,9 @@ static void test_backward(void)
 }
 
 /*
- * Consecutive events of a run may be up to HT_CLOCK_MASK ns apart: 24 bits must
- * suffice for a reader to compute each date. For a larger gap, the run is cut.
+ * Promise: an event with a compact header may be up to HT_CLOCK_MASK ns after
+ * the previous event, so that a reader can compute its date from 24 bits. For a
+ * larger gap, the run is cut.
  */
 static void check_gap(uint64_t gap, bool cut)
 {
@@ -311,8 +317,8 @@ static void check_gap(uint64_t gap, bool cut)
     ct_put_compact(a, CT_EMPTY, 2000, NULL, 0);
     ct_put_compact(a, CT_EMPTY, 2100, NULL, 0);
     /*
-     * the VM stood still between the first two events: the second is @gap ns
-     * later
+     * the VM stood still between the first two events: their dates are @gap ns
+     * apart
      */
     ht_time_map_sample(&time, 2000, START + 1000 + gap, 1);
     g_assert_cmpuint(time.count, ==, 2);
@@ -345,8 +351,8 @@ static void test_cut(void)
 }
 
 /*
- * If an event is both earlier than the previous event and the first of a new
- * run, the walk counts it once in HtWalk.backward.
+ * Promise: if an event has a lower counter than the previous event and is the
+ * first of a new run, it counts once in HtWalk.backward.
  */
 static void test_cut_backward(void)
 {
@@ -413,8 +419,8 @@ static int64_t host_now(void)
 
 /*
  * The counter jumped by days and no sample shows that yet: an event after the
- * jump gets the time of the walk, not a date days later. The walk reads the
- * host's clock once, however many events there are.
+ * jump gets the time of the walk, not a date days later. Three events are later
+ * than HtTimeMap.latest, but the walk reads the host's clock only once.
  */
 static void test_not_later_than_now(void)
 {
@@ -452,9 +458,10 @@ static void test_no_time(void)
 }
 
 /*
- * Random bytes: only the buffer is touched (sanitizers and guards check that),
- * time never goes back, backends can parse the result, and the same input gives
- * the same result.
+ * Promise for any bytes @a: ht_walk() writes only to its buffer (guards check
+ * this), and reads only this buffer (sanitizers check it). The dates of the
+ * accepted events do not decrease, ht_run_next() finds each of these events,
+ * and the same bytes give the same result.
  */
 static void random_walk(GByteArray *a)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The host reads each byte of the guest once, or a different second value has
- * no effect: consuming rings and buffers, honest and corrupt, gives the same
- * result if the memory changes after each read.
+ * Test that the host reads each byte of guest memory once, or that a second
+ * read has no effect: the result of consuming a ring or a buffer, honest or
+ * corrupt, does not depend on whether bytes change before they are read again
  *
- * With -DMUTANT the code under test reads a value twice, and the test passes if
- * it detects that.
+ * With -DMUTANT the code under test uses a value that it has read twice, and
+ * the test passes if it detects that.
  */
 #include "fetch.h"
 #include <sys/uio.h>
@@ -113,7 +113,7 @@ static void start(HtConsumer *c, Outcome *o, const CtRing *r,
 
     ht_consumer_init(c, &cfg);
     /*
-     * Clear the consumer's buffer, so that a result never depends on bytes
+     * Clear the consumer's buffer, so that the result does not depend on bytes
      * that were in memory before.
      */
     memset(c->buf, 0, SIZE);
@@ -133,7 +133,7 @@ static void corrupt(GRand *rand, CtRing *r)
         break;
     case 1:
     case 2:
-        /* change a word of a packet's header */
+        /* change a bit of a packet's header */
         p = r->data + at / SIZE * SIZE + at % sizeof(struct ht_packet);
         break;
     case 3:
@@ -145,8 +145,8 @@ static void corrupt(GRand *rand, CtRing *r)
 }
 
 /*
- * Fill and consume a ring in 8 steps. The ring's content depends only on
- * @seed. If @flip is true, bytes change after they were read.
+ * Fill and consume a ring in 8 steps. @seed selects what the guest writes. With
+ * @flip, a watched byte changes before the host reads it again in a step.
  */
 static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
                      bool flip)
@@ -171,10 +171,9 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
         corrupt(rand, &r);
         fetch_watch(&control->guest.lost, sizeof(control->guest.lost), false);
         /*
-         * With @flip, a watched byte changes after it was read.  In mode
-         * overwrite, the host must read head and opening again after copying,
-         * and discard its copy if they changed.  So in this mode do not watch
-         * head and opening.
+         * Do not watch opening and head in mode overwrite: the host must read
+         * opening again after each copy, and head again if opening shows that
+         * the whole ring was overwritten.
          */
         if (!r.overwrite) {
             fetch_watch(&control->guest.head, sizeof(uint64_t), false);

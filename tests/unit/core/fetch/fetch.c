@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that changes after each read: the loads of instrumented code
+ * Watch the loads of instrumented code, and flip bytes that are read again
  */
 #include "fetch.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that changes after each read
+ * Memory that changes before it is read again
  *
  * The code under test is compiled with -fsanitize=thread and memcpy renamed.
- * fetch.c replaces the sanitizer: it has the functions that the instrumentation
- * calls for each load.  They flip a byte before its second and later reads, as
- * a hostile guest might.
+ * fetch.c replaces the sanitizer: it has the functions that the instrumented
+ * code calls for each load.  They can flip a byte of watched memory before its
+ * second and each later read, as a hostile guest might.
  */
 #ifndef FETCH_H
 #define FETCH_H
@@ -36,8 +36,8 @@ void fetch_begin(bool flip);
 size_t fetch_end(void);
 
 /*
- * memcpy() whose loads are watched: the code under test calls it as memcpy, and
- * so do stubs of functions that copy guest memory
+ * A memcpy() with watched loads, for the code under test and for stubs of
+ * functions that copy guest memory
  */
 void *fetch_memcpy(void *to, const void *from, size_t n);
 
