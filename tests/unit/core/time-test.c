@@ -473,9 +473,9 @@ static void add_late(const HtTimeMap *m, Truth *t)
 
 /*
  * Simulate a counter and the host's clock, and check that dates are within
- * their bounds.  Two readings of the counter, up to 4.5 us or up to 60 ms apart,
- * bracket each reading of the host's clock, which is not in the middle.  The
- * rate differs from its mean by up to half of HT_TIME_WANDER_PPM.  In some
+ * their bounds.  Two readings of the counter, up to 4.5 us or up to 60 ms
+ * apart, bracket each reading of the host's clock, which is not in the middle.
+ * The rate differs from its mean by up to half of HT_TIME_WANDER_PPM.  In some
  * rounds the VM stops, or the counter jumps or restarts.
  */
 static void play(unsigned ppm)
