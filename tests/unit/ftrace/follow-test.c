@@ -35,8 +35,9 @@ static void take(void *opaque, const HtFtPiece *p)
     Test *t = opaque;
     Seen *s = &t->seen[p->cpu];
     /*
-     * Events may be missing before this piece.  Before a processor's first
-     * event, this has no flag: the ring may have wrapped before the first poll.
+     * Events may be missing before this piece.  HT_FT_PIECE_LOST does not tell
+     * whether events are missing before a processor's first event: the ring may
+     * have wrapped before the first poll.
      */
     bool gap = p->flags & HT_FT_PIECE_LOST || s->events == 0;
     uint32_t events = 0;

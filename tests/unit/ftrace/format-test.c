@@ -100,7 +100,7 @@ static void test_strings_and_arrays(void)
         'a', 'b', 0, 'c', 'w', 'x', 'y', 'z',
         /* name: its text has 3 bytes, at offset 40 of the record */
         40, 0, 3, 0,
-        /* r: its array has 4 bytes, at offset 40: 16 after the field's end */
+        /* r: its array has 4 bytes, at offset 40: 16 bytes after r's end */
         16, 0, 4, 0,
         1, 2, 3, 4, 5, 6, 7, 8,                 /* u16 h[4] */
         /* big: its text ends outside of the record, and is cut */

@@ -113,7 +113,7 @@ static void test_places(void)
         { 3, 0x10000, 0x10000, 0 },
         { 1, 0x10000, 0, 0 },
         { 64, 0x10000, 0, 0 },
-        /* one area too many */
+        /* one doorbell too many for BAR0 */
         { 4, 0x10000, 0x10000, -EPROTO },
         /* other distances */
         { 16, 0x1000, 0x1000, 0 },
@@ -134,12 +134,12 @@ static void test_places(void)
         { 64, REGS, 0, -EPROTO },
         { 1, REGS, 4, -EPROTO },
         { 1, REGS + 0x1000, 0x1000, -EPROTO },
-        /* sums that exceed 32 bits */
+        /* sums and products that do not fit into 32 bits */
         { 1, UINT32_MAX - 3, 0, -EPROTO },
         { 1, UINT32_MAX - 3, UINT32_MAX - 3, -EPROTO },
         { 2, 0x10000, UINT32_MAX - 3, -EPROTO },
         { 4, 0x10000, 0x40000000, -EPROTO },
-        /* no multiples of 4 */
+        /* offsets and strides that are not multiples of 4 */
         { 1, 0x10001, 0, -EPROTO },
         { 1, 0x10002, 4, -EPROTO },
         { 1, 0x10000, 2, -EPROTO },

@@ -73,7 +73,7 @@ static void test_switch(const void *opaque)
         snprintf(name[i], sizeof(name[i]), "c%u", i);
         c[i].name = name[i];
         g_assert_cmpint(ht_register(dev, &c[i]), ==, i + 1);
-        /* a new class is enabled; virtio: the reply has its enable byte */
+        /* a new class is enabled; on virtio, the reply has its enable byte */
         g_assert_true(ht_wanted(dev, &c[i]));
     }
     check(dev, c, all);
@@ -124,8 +124,8 @@ static void test_batch(void)
 }
 
 /*
- * Only the value 1 enables a class. A class without an id, or with an id out of
- * range, is disabled.
+ * If a port has enable bytes, only the value 1 enables a class. A class without
+ * an id, or with an id out of range, is disabled.
  */
 static void test_values(void)
 {
@@ -147,7 +147,7 @@ static void test_values(void)
     }
     c.id = HT_CLASSES_MAX + 1;
     g_assert_false(ht_wanted(dev, &c));
-    /* a port without enable bytes: every class is enabled */
+    /* If a port has no enable bytes, each class counts as enabled. */
     dev->enable = NULL;
     g_assert_true(ht_wanted(dev, &c));
     dev->enable = before;

@@ -3,9 +3,9 @@
  * Control messages by memory alone, with a host that ends at any step, and a
  * host that attaches at any step.
  *
- * Promise: the guest never accepts the reply of another exchange, waits at most
- * HT_BEAT_LOST_MS for a host that has ended, and does not wait for a host that
- * it knows has ended.
+ * Promise: the guest never accepts the reply of another exchange. It waits at
+ * most HT_BEAT_LOST_MS for a host that has ended. After it has noticed that the
+ * host has ended, exchanges fail without a wait until it attaches again.
  */
 #include <glib.h>
 #include <string.h>
@@ -375,8 +375,8 @@ static void test_reboot(void)
     g_assert_cmpuint(host.executed, ==, 2);
 
     /*
-     * While the host does not answer the old request, only the new boot's first
-     * message waits for the host.
+     * While the host does not answer the old request, the new boot's first
+     * message waits for the host, and later messages fail at once.
      */
     ram->page.go++;
     host.mute = true;

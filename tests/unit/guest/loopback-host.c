@@ -120,7 +120,7 @@ static bool look(struct ht_loopback *lb)
 void ht_loopback_step(struct ht_loopback *lb)
 {
     while (!look(lb)) {
-        /* poll again until a poll finds nothing */
+        /* poll again until look() finds nothing to consume */
     }
 }
 

@@ -40,7 +40,8 @@ static int install_filter(void)
 
     /*
      * openat() jumps to SECCOMP_RET_USER_NOTIF, without the check of the
-     * ioctl() request; calls other than these two jump to SECCOMP_RET_ALLOW
+     * ioctl() request; calls other than openat() and ioctl() jump to
+     * SECCOMP_RET_ALLOW
      */
     filter[1].jt = 5;
     filter[2].jf = 3;
@@ -235,7 +236,7 @@ static bool has_open(pid_t pid, int fd)
  * Close each stream that its owner no longer maps, as the driver does. A thread
  * that has opened a stream may not have mapped it yet; until then it keeps its
  * descriptor of the device. Thread @tid opens another stream now, so it has
- * mapped the previous stream before.
+ * already mapped its previous stream.
  */
 static void close_unmapped(NodeHost *h, pid_t tid)
 {
