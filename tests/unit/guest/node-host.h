@@ -42,7 +42,7 @@ typedef struct NodeMark {
  * @denied: errno of opening the node; 0: it may be opened
  * @told: discarded events that the library reported by HT_MSG_DISCARDED
  * @lost: events that streams counted as lost; command "take-N": close the
- *        stream N, whose memory the process no longer maps
+ *        stream N after the process has unmapped its memory
  * @emitted: sum of the commands "emitted-N"
  * @streams: streams that were opened
  * @owner: by stream: id of the process that opened it; 0: it is not open
