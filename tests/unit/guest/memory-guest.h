@@ -24,7 +24,7 @@ void mg_new(MgGuest *g, int fd);
 
 /*
  * mg_connect: attach to the memory's host, and send TAKEOVER, which closes all
- * streams. The host must be polling; the test fails if there is none for 10 s
+ * streams. The test fails if no host polls the memory within 10 s
  */
 void mg_connect(MgGuest *g);
 
