@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * docs/specs/hypertrace*.rst agree with abi.h, and the host accepts their
- * worked example
+ * Test that the tables of docs/specs/hypertrace*.rst agree with abi.h, and that
+ * the host accepts the worked example
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"
@@ -213,8 +213,8 @@ static const Number features[] = {
 };
 
 /*
- * Assert that the specification's lines that match @pattern name each of @all
- * once, with its value.
+ * Assert that @n lines of the specification match @pattern, and that each has a
+ * name in @all and its value.
  */
 static void check_numbers(const char *pattern, const Number *all, unsigned n)
 {
@@ -253,7 +253,7 @@ static void test_numbers(void)
                   G_N_ELEMENTS(features));
 }
 
-/* Return the bytes of the @n-th hexadecimal dump in the worked example. */
+/* Return the bytes of dump @n, counted from 0, in the worked example. */
 static GByteArray *dump(unsigned n)
 {
     GByteArray *a = g_byte_array_new();
@@ -387,7 +387,7 @@ static void test_packet(void)
     ht_consumer_open(&c, &info, 0);
     c.time = ct_time(0);
 
-    /* the specification's text gives this size for the packet */
+    /* in the specification, the guest stores this size to `content` */
     g_assert_cmpuint(packet->len, ==, 0x72);
     ring.guest.head = ht_le64(0x55);
     ht_consumer_ring(&c, &ring, packets, SIZE_MAX);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/architecture.md lists which folder includes headers of which.
+"""Compare the list in docs/architecture.md, which folder includes headers of which, with the code.
 
-Promise: the list equals the code, in both directions, and an arrow never leads to a
-folder that stands higher in the list, so that there is no circle.
+Promise: the list and the code have the same arrows, apart from the files below, and each arrow
+leads to a folder that stands lower in the list, so that there is no circle.
 """
 
 import re
@@ -11,17 +11,16 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[3]
 COMMAND = "tools/hypertrace"
-# Headers in include/ that belong to hw/hypertrace, because only QEMU's parts use
-# them
+# Headers in include/ that count as part of hw/hypertrace, because only hw/ and backends/ use them
 OF_QEMU = {"include/hypertrace/backend.h", "include/hypertrace/compat.h"}
-# Files that may use all folders of the command: their uses are not in the list
+# Files that may include headers of all folders of the command: the list leaves them out
 JOINTS = {f"{COMMAND}/main.c", f"{COMMAND}/notraces.c"}
 FOLDERS = ["tools", "backends", "hw", "guest-linux", "guest-lib", "host-lib",
            "include"]
 
 
 def room(path):
-    """The folder of the list that a file belongs to."""
+    """Return the name that the list has for a file's folder."""
     if path in OF_QEMU:
         return "hw/hypertrace"
     parts = path.split("/")
@@ -38,7 +37,7 @@ def sources():
 
 
 def target(name, user, files):
-    """The file that an #include names, or None for a system header."""
+    """Return the file that an #include of @user names, or None for a system header."""
     beside = (Path(user).parent / name).as_posix()
     if beside in files:
         return beside

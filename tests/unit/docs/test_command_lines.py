@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/reliability.md lists the changes that `hypertrace record` makes to a machine of QEMU, and
-it makes no others."""
+"""Test that `hypertrace record` changes a machine of QEMU only as docs/reliability.md lists."""
 
 import importlib.util
 import os
@@ -46,10 +45,10 @@ def test_table():
 
 @pytest.mark.long
 def test_same_machines():
-    """If a machine starts without the recorder, it also starts with it, and is
-    the same machine.
+    """If a QEMU starts with a command line, it also starts with that command line by
+    `hypertrace record`, and its machine is the same except for the listed differences.
 
-    Only this test proves it with QEMU for whole command lines."""
+    Only this test proves this with QEMU for whole command lines."""
     need("qemu-system-x86_64")
     qemus = ["qemu-system-x86_64"]
     if os.access(os.environ.get("HT_QEMU", ""), os.X_OK):

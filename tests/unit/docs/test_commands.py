@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command knows each option that the README and the pages tell a reader to
-type."""
+"""`hypertrace` knows each option in the lines of the README, the tutorial and the how-to pages
+that begin with this command."""
 
 import re
 import shlex
@@ -16,8 +16,8 @@ COMMANDS = sorted({c for page in pages.how_to() for c in pages.commands(page)
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_options(command):
-    """The command accepts all options of the line: --help at the end makes it
-    parse them and do nothing else."""
+    """`hypertrace` accepts the options of a line, up to "--", a pipe or a final "&". With --help
+    at the end, it only parses them and prints help."""
     own = re.split(r" -- | \| | &$", command)[0]
     run(*shlex.split(own)[1:], "--help")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tests exist that docs/reliability.md names in its table of the faults that a review of the
-command found."""
+"""Test that docs/reliability.md names existing tests in its table "Faults that a review of the
+command found"."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ TOP = Path(__file__).resolve().parents[3]
 
 
 def named_tests():
-    """(file, name) of each test in the page's table"""
+    """Yield (file, name) of each test in the page's table."""
     text = (TOP / "docs/reliability.md").read_text()
     section = re.search(r"\n## Faults that a review of the command found\n"
                         r".*?(?=\n## )", text, re.DOTALL)[0]
@@ -22,7 +22,7 @@ def named_tests():
 
 
 def test_tests_exist():
-    """Each test that the table names exists in the file that it names."""
+    """Each test of the table is in the file that the table gives for the test."""
     tests = list(named_tests())
     assert len(tests) > 70
     for file, name in tests:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/security.md lists every function that touches what a guest can write.
+"""Test that docs/security.md lists the functions of the host that touch what a guest can write.
 
-A function counts if it names a ring, a slot, a scatter list, a virtqueue
-element, the mailbox or stream memory. In the files for ftrace rings and
-recordings, a function counts if it reads guest memory.
+The test finds these functions by expressions in their code: for a ring, a slot, a scatter list, a
+virtqueue element, the mailbox or stream memory. In the files for ftrace rings and recordings, it
+looks for reads of guest memory instead.
 """
 
 import re
@@ -22,7 +22,7 @@ HEAD = re.compile(r"^(?!static const|typedef|struct \w+ \{)[A-Za-z_].*?"
 
 
 def functions(text):
-    """(name, body) of each function; comments are left out."""
+    """Yield (name, body) of each function of a C file, without comments."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     name, head, body = None, None, []
     for line in text.splitlines():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The specification's rules with a number: each is a MUST, and names tests that exist."""
+"""Test that each numbered rule of the specification says MUST and names tests that exist."""
 
 import re
 from pathlib import Path

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Follow a ring over warm resets, after which the next kernel may keep,
- * clear or replace the ring: each event is delivered once, with the right boot
- * and date, and all boots are counted
+ * Test how the follower follows a ring over warm resets, after which the next
+ * kernel may keep, clear or replace the ring: no event is delivered twice, each
+ * has the right boot and guest time, and all boots are counted
  */
 #include "hypertrace/ftrace-follow.h"
 #include "ftrace-guest.h"
@@ -22,12 +22,19 @@ typedef struct Kind {
     FgBoot boot[CPUS];
     /* number of events of each processor in a boot */
     uint32_t events;
-    /* number of events between polls; 0: poll at each step of a write */
+    /* number of events between polls; 0: poll between the guest's stores */
     uint32_t poll;
-    /* maximum number of each processor's events after a boot's last poll */
+    /*
+     * maximum number of events that a processor writes between the last poll of
+     * a boot and the reset
+     */
     uint32_t unseen;
     bool nokaslr;
-    uint64_t lasts;             /* duration of a boot in ns; 0: 20 s */
+    /*
+     * guest time in ns in which the first processor writes its events of the
+     * first boot; 0: 20 s
+     */
+    uint64_t lasts;
     /*
      * factor by which a boot lasts longer than the previous one; 0: equally
      * long
@@ -101,7 +108,7 @@ static void write_event(Test *t, uint32_t cpu, uint32_t boot, uint64_t ns,
 {
     Event e = { ns, boot };
 
-    /* append before fg_event(), which may poll once the event is committed */
+    /* append before fg_event(), which may poll before it returns */
     g_array_append_val(t->events[cpu], e);
     fg_event(&t->g, cpu, ns, ns / MS % 20);
     if (seen && t->kind->poll && ++t->written % t->kind->poll == 0) {
@@ -110,8 +117,9 @@ static void write_event(Test *t, uint32_t cpu, uint32_t boot, uint64_t ns,
 }
 
 /*
- * Write the events of a boot. The second processor comes up after a quarter of
- * the first processor's events, and writes as many events.
+ * Write the events of a boot, and poll. The second processor comes up after a
+ * quarter of the first processor's events, and writes as many events as the
+ * first.
  */
 static void run_boot(Test *t, uint32_t boot)
 {
@@ -215,9 +223,10 @@ static void test_boots(gconstpointer opaque)
 }
 
 /*
- * A guest hangs early in its boot, so that only one page has events. The
- * follower cannot tell at first whether the new kernel wrote that page's commit
- * count. Later it must deliver the events of the page.
+ * Promise: if a guest hangs early in its second boot, after it has written
+ * events to one page only, these events are delivered after many polls. At
+ * first, the follower cannot tell whether the new kernel wrote this page's
+ * commit count.
  */
 static void test_hangs(void)
 {

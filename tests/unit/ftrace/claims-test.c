@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Follow a ring: check what the follower reports on events: bounds of the
- * host's time, the boot that they belong to, and gaps
+ * Test what the follower of a ring reports about events: bounds of their host
+ * time, their boot, and gaps between them
  */
 #include "hypertrace/ftrace-follow.h"
 #include "ftrace-guest.h"
@@ -17,22 +17,24 @@ typedef struct Test {
     uint64_t bad_at;
     HtFtFollow *f;
     uint64_t clock;             /* the host's clock in ns */
-    /* value of @clock when events were last committed */
+    /* value of @clock when events were last committed; 0 if not set */
     uint64_t committed;
-    /* number of the first event whose host_before is checked; 0: none */
+    /*
+     * sequence number of the first event that may have a host_before; 0: do not
+     * check host_before
+     */
     uint64_t from;
     uint64_t events;
-    uint64_t dated;             /* number of events with a host_before */
+    uint64_t dated;             /* checked events that have a host_before */
     uint32_t flags;             /* HtFtPiece.flags of the first piece */
     uint32_t epoch;
-    /* address of the kernel's text in the last piece's boot */
     uint64_t text;
 } Test;
 
 /*
- * HtFtFollowOps.piece: if @from is set, assert for each event but the first of
- * a piece that host_before is not later than the event was written, and that it
- * is 0 for events before @from.
+ * HtFtFollowOps.piece: if Test.from is set, assert for each event but the first
+ * of a piece that host_before is 0 for an event before Test.from, and at most
+ * Test.committed for a later event.
  */
 static void take(void *opaque, const HtFtPiece *p)
 {
@@ -124,9 +126,10 @@ static int64_t look(Test *t)
 }
 
 /*
- * If a poll reaches its limit, it leaves events in the ring. When the next poll
- * reads these events, it gives them no lower bound (host_before is 0), because
- * they may be older than the poll before.
+ * Promise: if a poll stops at its limit and leaves events in the ring, its
+ * start does not become the lower bound (host_before) of these events, which
+ * may be older. Here they have no lower bound, because no earlier poll has read
+ * everything.
  */
 static void test_before_full(void)
 {
@@ -157,8 +160,8 @@ static void test_before_full(void)
 }
 
 /*
- * If the host may reorder loads, the follower delivers each event one poll
- * later than otherwise.
+ * Promise: host_before is right also if the host may reorder loads. The
+ * follower then delivers each event one poll later than otherwise.
  */
 static void test_before_relaxed(void)
 {
@@ -188,8 +191,9 @@ static void test_before_relaxed(void)
 }
 
 /*
- * If a page of one processor cannot be read, events of the others are
- * delivered.
+ * Promise: if a page of one processor cannot be read, the events of the other
+ * processors are delivered; the events of this processor are delivered once the
+ * page can be read.
  */
 static void test_unreadable(void)
 {
@@ -241,10 +245,11 @@ static void test_late_commit(void)
 }
 
 /*
- * After a reset, the guest's clock goes back and the text address in the ring's
- * header is still the previous kernel's. Without KASLR, or after a snapshot was
- * loaded, the ring's mapping has not moved and ht_ft_follow_text() returns this
- * address. With KASLR the mapping has moved and ht_ft_follow_text() returns 0.
+ * After a reset, a kernel before Linux 6.15 that keeps the ring leaves the text
+ * address of the previous kernel in the ring's header. Without KASLR, or after
+ * a snapshot was loaded, the ring is mapped where it was, and
+ * ht_ft_follow_text() returns this address. With KASLR the ring is mapped
+ * elsewhere, and ht_ft_follow_text() returns 0.
  */
 static void test_text(gconstpointer kaslr)
 {
@@ -273,8 +278,9 @@ static void test_text(gconstpointer kaslr)
 }
 
 /*
- * If the ring wraps before the first poll, this poll counts as "late" in the
- * statistics and its first piece has HT_FT_PIECE_LATE; no gap is counted.
+ * Promise: if a processor's part of the ring wraps before the first poll, the
+ * processor counts in HtFtStats.late, its first piece has HT_FT_PIECE_LATE, and
+ * no gap is counted.
  */
 static void test_late(void)
 {
@@ -304,8 +310,8 @@ static void test_late(void)
 }
 
 /*
- * If a record at the end of the ring is lost, a gap is counted, even if no
- * event follows.
+ * Promise: if the last record in the ring is malformed, a gap is counted, even
+ * if no event follows.
  */
 static void test_lost_at_end(void)
 {
@@ -339,7 +345,7 @@ static void test_lost_at_end(void)
     test_end(&t);
 }
 
-/* A commit count that is not a multiple of 4 causes no unaligned read. */
+/* Promise: a commit count that is no multiple of 4 causes no unaligned read. */
 static void test_unaligned(gconstpointer relaxed)
 {
     uint64_t ns = SECOND, v;
@@ -373,7 +379,8 @@ static void test_unaligned(gconstpointer relaxed)
 }
 
 /*
- * A poll ends at its limit of bytes, even if it found no valid record in them.
+ * Promise: a poll ends soon after HT_FT_LOOK_MAX bytes, even if it found no
+ * valid record in them.
  */
 static void test_bounded(void)
 {
@@ -479,8 +486,9 @@ static void test_fair(gconstpointer busy)
 }
 
 /*
- * The guest runs "echo > trace" while the writer is on the readers' page,
- * which is only partly written. The rest of that page is not a bad record.
+ * The guest runs "echo > trace" while the kernel writes to the readers' page,
+ * which is not full. Promise: the rest of that page does not count as a bad
+ * record.
  */
 static void test_reset_is_not_bad(void)
 {
@@ -502,7 +510,7 @@ static void test_reset_is_not_bad(void)
     test_end(&t);
 }
 
-/* After "echo > trace", no event of the cleared pages is delivered again. */
+/* After "echo > trace", no event of the cleared pages is delivered twice. */
 static void test_reset_doubles_nothing(void)
 {
     uint64_t ns = SECOND;

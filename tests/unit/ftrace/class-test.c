@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Make event classes from Linux' event formats, and payloads of these classes
- * from arbitrary bytes
+ * Test how event classes are made from Linux' event formats, and payloads of
+ * these classes from the bytes of records
  */
 #include "hypertrace/ftrace-class.h"
 #include "hypertrace/run.h"
@@ -72,8 +72,8 @@ static void test_kinds(void)
     g_assert_cmpmem(out->data, out->len, payload, sizeof(payload));
     g_assert_cmpint(ht_class_payload(c, out->data, out->len), ==, out->len);
     /*
-     * if the payload would exceed the limit of its size, ht_ft_class_payload()
-     * leaves the output unchanged
+     * if the payload is larger than the limit, ht_ft_class_payload() leaves the
+     * output unchanged
      */
     g_assert_false(ht_ft_class_payload(out, e, &r, sizeof(payload) - 1));
     g_assert_cmpuint(out->len, ==, sizeof(payload));
@@ -113,7 +113,10 @@ static void test_any_bytes(void)
     ht_class_table_free(t);
 }
 
-/* A format with field names of maximum length, many equal, gives a class. */
+/*
+ * Promise: a format with 60 fields, of which many have one name of maximum
+ * length, gives a class with HT_FIELDS_MAX fields.
+ */
 static void test_names(void)
 {
     g_autoptr(GString) text = g_string_new("system: s\nname: n\nID: 20\n"
