@@ -155,8 +155,8 @@ def print_exits(hosts_exits, works):
 
 def test_same_guest_on_kvm_and_xen(tmp_path):
     """Only this test compares KVM with Xen: on both hosts each CPUID and each OUT of the
-    guest's work causes an exit, and a recorder of the host adds less than a quarter to the
-    cost of the work."""
+    guest's work causes an exit, and a recorder of the host adds between 1 % and 25 % to the
+    instructions of the work."""
     work = Path(os.environ["HT_BUILD"]) / "tests/stock/stock-work"
     initrd = stock.initrd(tmp_path, files={"init": work})
     folders = [tmp_path / name for name in ("kvm", "xen")]

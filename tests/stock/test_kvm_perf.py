@@ -136,8 +136,8 @@ def test_sums_agree_with_perf(tmp_path):
         events, by_perf, strict=True) if a["event"] == event)
         for event in ("kvm_entry", "kvm_exit")}
     print(f"hypertrace's time of an event is later than perf's, medians in ns: {late}")
-    # At an event, perf's probe runs before hypertrace's, so hypertrace's time is later.
-    # perf's probe takes longer at an exit than at an entry.
+    # At an event, perf reads the clock before hypertrace does. The median difference is
+    # larger at an exit than at an entry.
     assert 0 < late["kvm_entry"] < late["kvm_exit"] < 100_000
     theirs, whole = perf_exits(result / "exits"), whole_exits(events)
     again = whole_exits(by_perf)

@@ -101,8 +101,8 @@ class Session:
         self.virsh("define", "domain.xml")
 
     def processes(self):
-        """Command lines that name a file in the test's folder, such as those of QEMU and
-        hypertrace; that of libvirt's daemon does not"""
+        """Command lines of the processes that name a file in the test's folder. libvirt's
+        daemon is not one of these processes."""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:

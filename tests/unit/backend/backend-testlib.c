@@ -152,7 +152,7 @@ static void put_scalar(TlRun *r, GString *text, unsigned kind, bool hex,
     uint32_t bits;
 
     if (kind == HT_FIELD_F32 || kind == HT_FIELD_F64) {
-        /* a multiple of 1/4 that both types hold; babeltrace2 prints "%g" */
+        /* f32 holds this multiple of 1/4 exactly; babeltrace2 prints "%g" */
         f64 = f32 = (int32_t)(v % 100000) / 4.0f - 1000;
         if (kind == HT_FIELD_F32) {
             memcpy(&bits, &f32, sizeof(bits));

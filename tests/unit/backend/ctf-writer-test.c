@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: traces of the CTF backend, read back by babeltrace2
+ * hypertrace: test that babeltrace2 reads what the CTF backend has written
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ctf-writer.h"
@@ -113,9 +113,8 @@ static void test_kinds(void)
         for (j = 0; j < 5; j++) {
             ns += g_rand_int_range(f.rand, 0, 10000000);
             /*
-             * Only the first run has empty texts. For an empty text,
-             * babeltrace2 2.0 would print the text of the previous event (with
-             * length 0).
+             * Only the first run has empty texts: for an empty text after
+             * others, babeltrace2 2.0.4 may print the text of an earlier event.
              */
             tl_run_event(&r, j == 2 ? none : all, ns, f.rand,
                          i ? i % 7 * 11 + 1 : 0);
@@ -175,8 +174,8 @@ static void test_many_classes(void)
 }
 
 /*
- * babeltrace2 reads traces without events: no stream, an open one, a closed
- * one.
+ * babeltrace2 accepts a trace without events, before a stream is opened, while
+ * the stream is open, and after its close.
  */
 static void test_empty(void)
 {
@@ -205,8 +204,8 @@ static void test_empty(void)
 }
 
 /*
- * A stream that opens and closes at time 0: its packet must not end before it
- * begins.
+ * A stream is opened and closed at time 0: babeltrace2 accepts its packet,
+ * which must not end before it begins.
  */
 static void test_time_0(void)
 {
@@ -563,7 +562,7 @@ static void test_sizes(void)
     g_assert_cmpint(tl_count(f.dir, &err), ==, events);
     g_assert_cmpstr(err, ==, "");
 
-    /* The first file of stream 0: the next run did not fit into it. */
+    /* the first file of stream 0: a later run did not fit into the file */
     path = g_strdup_printf("%s/stream-000-000001-0000",
                            ht_ctf_writer_path(f.w));
     g_assert_cmpint(stat(path, &st), ==, 0);

@@ -255,7 +255,7 @@ static void test_labels(void)
     }
 
     /*
-     * If a message has other labels than the class of this name, it makes a new
+     * A message with other labels than the class of this name registers a new
      * version. ht_class_encode() gives the labels that the guest sent.
      */
     t = ht_class_table_new();
@@ -384,7 +384,7 @@ static void test_unique(void)
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_TEXT, "__x_length", HT_FIELD_U8);
     assert_refused(&m);
-    /* the order of the fields makes no difference */
+    /* such names are refused in either order of the fields */
     two_fields(&m, "_x", HT_FIELD_U8, "x", HT_FIELD_U8);
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_U8, "_x", HT_FIELD_U8);
@@ -500,7 +500,7 @@ static void test_versions(void)
     add_kind(t, "z", HT_FIELD_U8, &added);
     g_assert_true(add_kind(t, "z", HT_FIELD_U64, &added) == v2);
     g_assert_cmpstr(add_kind(t, "z", HT_FIELD_S8, &added)->name, ==, "z.v3");
-    /* a message that differs only in its loglevel gives the existing class */
+    /* a message that differs only in its log level gives the existing class */
     ct_class(&m, "a");
     ct_field(&m, "x", HT_FIELD_U8, 0, 0);
     ct_message(&m)->loglevel = 3;

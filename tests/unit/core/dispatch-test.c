@@ -438,8 +438,8 @@ static void test_hang(void)
 }
 
 /*
- * Promise: after ht_dispatch_room() returned false, the dispatcher calls the
- * "room" callback once, when a sink has room again.
+ * Promise: after ht_dispatch_room() returned false, the dispatcher calls
+ * HtDispatchConfig.room once, when a sink has room again.
  */
 static void test_room(void)
 {
