@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: a program counts each event that it loses, whatever happens
- * after any instruction of an event
+ * Guest library: interrupt ht_trace() after each of its instructions
  *
- * Exempt is the event that siglongjmp() leaves.  With the processor's trap
- * flag, a signal handler runs after each instruction.
+ * Promise: an event that does not arrive is counted as lost, although the
+ * signal handler emits events itself, takes the stream's memory away, or leaves
+ * the event by siglongjmp().  Only an event that siglongjmp() leaves may be
+ * neither delivered nor counted.  With x86's trap flag, a signal handler runs
+ * after each instruction.
  */
 #define _GNU_SOURCE
 #include "hypertrace/base.h"
@@ -47,9 +49,9 @@ static void trap(bool on)
 
 /*
  * Emit an event, and call the handler of handle() after each instruction.
- * @n: number of instructions after which the handler interferes
+ * @n: number of instructions after which the handler acts
  *
- * Return: false if the event has fewer instructions
+ * Return: false if the event has fewer instructions, so the handler did not act
  */
 static bool step_at(unsigned n)
 {
@@ -61,7 +63,7 @@ static bool step_at(unsigned n)
     return steps >= n;
 }
 
-/* Emit an event as step_at() does, but leave it by siglongjmp(). */
+/* As step_at(), with the handler on_trap(), which leaves by siglongjmp(). */
 static bool abandon_at(unsigned n)
 {
     return sigsetjmp(out, 1) || step_at(n);
@@ -138,7 +140,8 @@ static void child_nested(const char *value)
 
 /*
  * Take the stream's memory away after @stop_at instructions of an event: map
- * memory with the state "closed" instead, then let the host close the stream.
+ * zeroes instead, which mean the state "closed", then let the host close the
+ * stream.
  */
 static void on_take(int number)
 {
@@ -159,7 +162,10 @@ static void on_take(int number)
     node_command(text);
 }
 
-/* @value: "full": the ring is full, so the interrupted events are discarded */
+/*
+ * @value: NULL: the ring has room for the interrupted events; "full": it has
+ * none, so they are discarded
+ */
 static void child_take(const char *value)
 {
     unsigned i = 0;
@@ -183,7 +189,10 @@ static const NodeChild children[] = {
     { }
 };
 
-/* Run a child of the host @h, and return how many events were accounted for. */
+/*
+ * Run the function @child in a traced process.  Return the number of events
+ * that arrived or were counted as lost.
+ */
 static uint64_t run_child(NodeHost *h, const char *child, const char *value)
 {
     unsigned arrived;
@@ -198,8 +207,8 @@ static uint64_t run_child(NodeHost *h, const char *child, const char *value)
 
 /*
  * Events are left by siglongjmp(), each event one instruction later than the
- * one left before. Of the completed events, more than half arrive; all others
- * are counted as lost.
+ * event that was left before it. Of the events that are not left, more than
+ * half arrive; the others are counted as lost.
  */
 static void check_abandoned(const char *how, uint32_t streams)
 {
@@ -209,8 +218,8 @@ static void check_abandoned(const char *how, uint32_t streams)
     const uint64_t all = run_child(&h, how, NULL);
 
     /*
-     * @emitted has only completed events.  An event that siglongjmp() left has
-     * arrived, was counted as lost, or neither.
+     * NodeHost.emitted does not include the events that siglongjmp() left.
+     * Such an event has arrived, was counted as lost, or neither.
      */
     g_assert_cmpuint(all, >=, h.emitted);
     g_assert_cmpuint(all, <=, h.emitted + 200);
@@ -230,8 +239,9 @@ static void test_abandon_shared(void)
 }
 
 /*
- * All events are counted, wherever the memory is taken away.  An event that the
- * host has when the memory is taken away may be counted as lost as well.
+ * After any instruction of an event, take the stream's memory away: each event
+ * arrives or is counted as lost.  An event that the host already has may be
+ * counted as lost as well.
  */
 static void check_take(bool full)
 {
@@ -253,8 +263,9 @@ static void test_take(void)
 }
 
 /*
- * A signal handler emits many events while it interrupts an event: the library
- * takes the interrupted event for abandoned, and counts it as lost.
+ * A signal handler interrupts an event and emits many events.  If the stream is
+ * busy with the interrupted event, the library takes that event for abandoned,
+ * and counts it as lost.
  */
 static void test_nested(void)
 {
@@ -263,7 +274,7 @@ static void test_nested(void)
 
     /*
      * an event that is interrupted after its commit arrives, but may be counted
-     * as lost, too
+     * as lost, too, if the stream is still busy with it
      */
     g_assert_cmpuint(all, >=, h.emitted);
     g_assert_cmpuint(all, <=, h.emitted + 5);

@@ -4,7 +4,8 @@
  * not answer or do not consume, with cancelled threads, children, and denied
  * system calls
  *
- * This program is both sides: node-host.h runs it again as the traced process.
+ * This program is both sides: node_host_run() runs it again as the traced
+ * process.
  */
 #define _GNU_SOURCE
 #include "hypertrace/base.h"
@@ -62,9 +63,9 @@ static void child_cancel(const char *value)
 }
 
 /*
- * The control messages fail when the program starts. If @value is "unplug", the
- * device is also removed. The command "plug" brings the device back, and after
- * "go" the messages succeed.
+ * All control messages fail from the start of the process to the command "go".
+ * @value: "unplug": the device is removed after 5000 events, until the command
+ * "plug"; NULL: it stays
  */
 static void child_stall(const char *value)
 {
@@ -130,7 +131,10 @@ static void *emit_1000(void *opaque)
     return opaque;
 }
 
-/* Emit in children and grandchildren, half of which also start a thread. */
+/*
+ * Emit, also in children and grandchildren. Half of these processes also start
+ * a thread, which emits.
+ */
 static void child_fork(const char *value)
 {
     const unsigned depth = atoi(value);
@@ -259,9 +263,9 @@ static void deny(unsigned nr, unsigned error)
 }
 
 /*
- * If @value is a system call's number, run this child again with the call
- * denied. Check that the library's start has left the program's blocked signals
- * as they were.
+ * @value: number of a system call: execute the program again with this call
+ * denied and the value NULL; NULL: assert that no signal is blocked after the
+ * library's start and some events
  */
 static void child_start(const char *value)
 {
@@ -292,7 +296,7 @@ static void child_denied(const char *value)
     g_assert_cmpint(sscanf(value, "%u %u", &nr, &error), ==, 2);
     before = nr == SYS_openat ? 0 : descriptors();
     deny(nr, error);
-    /* emit for longer than the library's pause between two attempts to open */
+    /* emit for longer than HT_TRACE_RETRY_MS, so that opening is tried again */
     for (i = 0; i < 700; i++) {
         emit(10);
         usleep(1000);
@@ -357,7 +361,10 @@ static void check_descriptions(void)
     g_assert_cmpstr(f[10].name, ==, "k");
 }
 
-/* An event is emitted only if each value has its field's type and range. */
+/*
+ * An integer value of a field is accepted if it is in the field's range, and
+ * refused otherwise.
+ */
 static void check_ranges(void)
 {
     static const char *const kinds[] = {
@@ -430,7 +437,10 @@ static void child_values(const char *value)
     }
 }
 
-/* Assert that ht_trace_status() is @value, and that the reason fits it. */
+/*
+ * Assert that ht_trace_status() is @value, and that the reason begins with
+ * "off: " unless the state is HT_TRACE_ON.
+ */
 static void child_status(const char *value)
 {
     const char *why = NULL;
@@ -483,7 +493,8 @@ static void check_stall(int error, const char *value)
 
     g_assert_cmpint(node_host_run(&h, "stall", value), ==, 0);
     /*
-     * the 100 events after the mark arrive; those before are lost and counted
+     * the 100 events after the command "mark" arrive; no earlier event of the
+     * class "step" does, and each of them is counted as lost
      */
     g_assert_cmpuint(steps_got(&h), ==, 100);
     g_assert_cmpuint(h.lost + h.told, >=, h.emitted);
@@ -504,7 +515,7 @@ static void test_late(void)
 
     g_assert_cmpint(node_host_run(&h, "late", NULL), ==, 0);
     g_assert_cmpuint(steps_got(&h), ==, 100);
-    /* without a device, no event counts as lost */
+    /* before the library has found a device, no event counts as lost */
     g_assert_cmpuint(h.lost + h.told, ==, 0);
     g_test_message("%u calls for 1000000 events", h.mark[1].opens);
     g_assert_cmpuint(h.mark[1].opens, <, 1000);
@@ -557,9 +568,10 @@ static void run_denied(const char *value)
 }
 
 /*
- * Promise: the program survives if any one system call of the library is
- * denied. Each call has a host and a traced process of its own. These sleep
- * most of the time, so all run at once.
+ * Promise: the program survives if one of the system calls that the library
+ * makes is denied; write() is left out, which only HYPERTRACE_DEBUG needs. Each
+ * pair of call and error has a host and a traced process of its own. These
+ * sleep most of the time, so all run at once.
  */
 static void test_denied(void)
 {
@@ -601,8 +613,8 @@ static void test_denied(void)
 }
 
 /*
- * A library that cannot start, because a seccomp filter denies a system call,
- * does not leave its program's signals blocked.
+ * If a seccomp filter denies a system call of the library's start, the library
+ * does not leave the program's signals blocked.
  */
 static void test_start(void)
 {
@@ -620,8 +632,9 @@ static void test_start(void)
 }
 
 /*
- * Events whose classes are made at run time arrive.  A wrong description of a
- * class is refused, and so is a value that does not fit its field.
+ * Events of classes that are made at run time arrive.  A wrong description of a
+ * class is refused, and so is an event with a value that does not fit its
+ * field.
  */
 static void test_values(void)
 {

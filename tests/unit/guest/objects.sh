@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Guest library, as compiled: the core needs no outside symbol, and the fast
-# path of an emit is short, without a call or a locked instruction.
+# path of an emit (checked on x86-64) is short, without a call or a locked instruction.
 #
 # usage: objects.sh CORE-ARCHIVE CODEGEN-ARCHIVE
 
@@ -23,7 +23,7 @@ result() {
     fi
 }
 
-# Symbols that objects of the archive use and none of them defines
+# Symbols that an object of the archive uses and no object of the archive defines
 defined=$(nm --defined-only "$1" | awk 'NF == 3 { print $3 }' | sort -u)
 missing=$(nm --undefined-only "$1" | awk '$1 == "U" { print $2 }' | sort -u |
           grep -vx _GLOBAL_OFFSET_TABLE_ |
@@ -51,9 +51,8 @@ check_path() {
     fi
 }
 
-# An emit stores the busy flag twice, the header, the producer's own position, the
-# ring's head, the number of events, and the payload. Each store may delay the next
-# event.
+# An emit has 6 stores and those of the payload: it stores the busy flag twice, the event's
+# header, the producer's own position, the ring's head, and the number of events.
 check_stores() {
     path=$(fast_path "$1" "$2")
     stores=$(echo "$path" | grep -E '^(mov[a-z]*|add[lq]?|inc[lq]?) +.*[^,]\)$' |

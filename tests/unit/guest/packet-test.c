@@ -25,7 +25,7 @@ typedef struct Count {
     struct ht_loopback *lb;
     uint64_t events;
     uint64_t discarded;
-    /* guest counter of the last run's first event */
+    /* HtRun.counter of the last run */
     uint64_t counter;
 } Count;
 
@@ -71,8 +71,8 @@ static struct ht_packet *packet(struct ht_stream *s, unsigned slot)
 }
 
 /*
- * Assert the bytes of two events, and the members of their packet's header and
- * of the next packet's.
+ * Assert the bytes of two events, and members of the headers of their packet
+ * and of the next packet.
  */
 static void test_bytes(void)
 {
@@ -137,7 +137,10 @@ static uint64_t position(const struct ht_stream *s)
     return s->ring->guest.head;
 }
 
-/* Emit an event of class @id after @gap ticks; returns its size in bytes */
+/*
+ * Emit an event without payload, of class @id, after @gap ticks. Return the
+ * size of its header in bytes.
+ */
 static uint64_t header_after(struct ht_stream *s, uint32_t id, uint64_t gap)
 {
     uint64_t head = position(s);
@@ -176,8 +179,9 @@ static void test_extended(void)
     g_assert_cmpuint(header_after(&s, 1, 0), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 13);
     /*
-     * max_gap counts from the last extended header, not from the previous
-     * event; a small step back between the two does not change that
+     * the gap counts from the last event that ht_slow.get() wrote, here one
+     * with an extended header; the events since then, even if one of them is
+     * older than its predecessor, do not change that
      */
     g_assert_cmpuint(header_after(&s, 1, 700), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 4);
@@ -199,7 +203,7 @@ static void test_extended(void)
     ht_loopback_step(c.lb);
     g_assert_cmpuint(c.events, ==, 15);
 
-    /* the first event of a packet never needs the extended header */
+    /* the first event of a packet has no extended header, whatever the gap */
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - 400));
     g_assert_true(ht_emit_raw(&s, zeros, 800));
     g_assert_cmpuint(position(&s), ==, 1 * PACKET + HEADER + 4 + 2 + 800);
@@ -218,8 +222,9 @@ static void test_extended(void)
 }
 
 /*
- * An event leaves @left bytes of its packet. The next event goes into the
- * packet if it fits, else into a new one. Test all sizes up to 40 bytes.
+ * An event leaves @left bytes of its packet. The next event, of @size bytes of
+ * data, goes into this packet if it fits, else into a new one. Test all values
+ * of @left and @size from 0 to 40.
  */
 static void test_end_of_packet(void)
 {
@@ -242,8 +247,8 @@ static void test_end_of_packet(void)
 
                 g_assert_true(ht_emit_raw(&s, zeros, 200));
                 /*
-                 * 200 bytes of the current packet are used, so an event of
-                 * @first bytes begins a new packet
+                 * at least 200 bytes of the current packet are used, so an
+                 * event with @first bytes of data begins a new packet
                  */
                 g_assert_true(ht_emit_raw(&s, zeros, first));
                 g_assert_cmpuint(s.ring->guest.head % PACKET, ==,
@@ -278,8 +283,8 @@ static void test_too_large(void)
     head = s.ring->guest.head;
 
     /*
-     * an event that is too large is refused and counted; the packet is
-     * unchanged
+     * an event that is too large, or has an invalid class id, is refused and
+     * counted; the packet is unchanged
      */
     g_assert_null(ht_get(&s, ht_class_raw.id, most + 1));
     g_assert_cmpuint(s.ring->guest.lost, ==, 1);
@@ -313,8 +318,8 @@ static size_t unknown(size_t count)
 }
 
 /*
- * The length of a text or sequence has 16 bits: longer ones are refused, even
- * if the packet has room.
+ * The length of a text or sequence has 16 bits: an event with a longer text or
+ * sequence is refused, even if the packet has room.
  */
 static void test_too_long(void)
 {
@@ -346,7 +351,10 @@ static void test_too_long(void)
     ht_loopback_free(c.lb);
 }
 
-/* The producer rings the doorbell once for each value of the wake word. */
+/*
+ * The producer rings the doorbell when its position reaches the wake word, and
+ * not again until the host sets a new wake word.
+ */
 static void test_wake(void)
 {
     struct ht_device *dev;
@@ -373,7 +381,7 @@ static void test_wake(void)
     g_assert_true(ht_emit_zero(&s));
     g_assert_cmpuint(s.doorbells, ==, 2);
 
-    /* the wake word is the end of a packet: ring when the packet is closed */
+    /* the wake word is the end of a packet: closing the packet reaches it */
     s.ring->host.wake = PACKET;
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - 400));
     g_assert_cmpuint(s.doorbells, ==, 2);
@@ -416,8 +424,8 @@ static void test_batch(void)
 }
 
 /*
- * The producer passes the ring's end several times, between two doorbells. No
- * event is lost, because the host has consumed at each earlier doorbell.
+ * The producer passes the ring's end several times, each time between two
+ * doorbells. No event is lost, because the host consumes at each doorbell.
  */
 static void test_batch_wrap(void)
 {
@@ -507,8 +515,8 @@ static void test_taken_away(void)
 }
 
 /*
- * A flush, or a refused emit, publishes the count of lost events, even if no
- * later event is emitted.
+ * The number of lost events is published by a flush, and by a refused emit that
+ * does not interrupt another emit, even if no later event is emitted.
  */
 static void test_lost_told(void)
 {

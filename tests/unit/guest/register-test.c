@@ -178,7 +178,7 @@ static void test_largest(void)
     ht_loopback_free(lb);
 }
 
-/* Assert that the host gets the fields that HT_EVENT() describes. */
+/* Assert that the host gets names, levels and fields as HT_EVENT() has them. */
 static void test_described(void)
 {
     static const struct ht_field want[] = {
@@ -230,8 +230,8 @@ static void test_described(void)
 }
 
 /*
- * Each file that defines an event has a class object of its own; the host
- * gives all the same id.
+ * Each file that includes guest-events.h has its own class object of an event;
+ * the host gives all class objects of one event the same id.
  */
 static void test_shared(void)
 {
@@ -260,7 +260,7 @@ static void test_busy(void)
     g_assert_cmpuint(events, ==, 2);
     ht_loopback_free(lb);
 
-    /* the host always replies BUSY: the class has no id, its events are lost */
+    /* each reply is BUSY: the class gets no id, and its events are lost */
     lb = plain(UINT32_MAX);
     dev = ht_loopback_device(lb);
     ht_class_tick.id = 0;
@@ -290,9 +290,9 @@ static void test_limit(void)
 }
 
 /*
- * Many classes are registered by one call.  A class that the library or the
- * host refuses does not affect others.  A class that gets the reply BUSY is
- * sent again.
+ * One call registers many classes.  A class that the library or the host
+ * refuses does not affect others.  The library sends a class again that gets
+ * the reply BUSY.
  */
 static void test_all(unsigned busy_replies, unsigned at_once)
 {

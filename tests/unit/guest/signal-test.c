@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: contexts that interrupt a producer, at every instruction
+ * Guest library: signal handlers emit on the stream of the event that they
+ * interrupt
  *
- * An event that a signal handler emits on the stream it interrupted must arrive
- * or be counted, and must not damage the interrupted event. Timers hit at
- * random; with the processor's trap flag, each instruction raises SIGTRAP.
+ * Promise: an event of the handler arrives or is counted as lost, and does not
+ * damage the interrupted event. In the tests "storm", a timer's signal arrives
+ * at random instructions. In the tests "step", each instruction raises SIGTRAP
+ * (by x86's trap flag), and the handler emits at every n-th signal.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -13,8 +15,8 @@
 #include "guest-events.h"
 
 /*
- * An event of the interrupted producer has its number in @a, one of the signal
- * handler in @b.
+ * "outer": event of the interrupted producer; "inner": event of the signal
+ * handler. @a and @b are their numbers, from 1.
  */
 HT_EVENT(outer, (u64, a), (u64, check));
 HT_EVENT(inner, (u64, b), (u64, check), (text, pad));
@@ -113,8 +115,8 @@ static void finish(Got *got)
     dropped = ht_loopback_consumer(got->lb, 0)->dropped;
     g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->errors, ==, 0);
     /*
-     * no event is older than the one before: the clock is read in the part of
-     * an emit in which the events of handlers are discarded
+     * no event is older than the event before it: an emit reads the clock
+     * while the stream is busy, so a handler's event is discarded then
      */
     g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->walk.backward, ==, 0);
     g_assert_cmpuint(stream.lost + stream.lost_nested, ==,
@@ -143,8 +145,9 @@ static void set_timer(unsigned us)
 }
 
 /*
- * Emit, and start the timer again for one signal. A periodic timer shorter
- * than the handler would leave the producer no time.
+ * Emit while the producer emits, and start the timer again for one
+ * signal. A periodic timer shorter than the handler would leave the producer no
+ * time.
  */
 static void on_timer(int sig)
 {
@@ -168,8 +171,8 @@ static void storm(struct ht_loopback_config cfg, bool step)
     storming = 1;
     set_timer(10);
     /*
-     * 0.5 s are enough for 1000 events of the handler if this process runs
-     * meanwhile; otherwise wait up to 60 s.
+     * 0.5 s are usually enough for 1000 events of the handler; on a busy
+     * machine, continue for up to 60 s.
      */
     while (gt_ns() - begin < 500000000 ||
            ((inner_sent <= 1000 || inner_sent == inner_refused) &&
@@ -253,8 +256,8 @@ static void trap_off(void)
 static unsigned trap_every, trap_count;
 
 /*
- * Emit at every @trap_every-th instruction. The kernel clears the trap flag
- * during the handler.
+ * Emit at every @trap_every-th instruction. The handler itself is not stepped,
+ * because the kernel clears the trap flag while it runs.
  */
 static void on_trap(int sig)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: streams that read the clock for some events only
+ * Guest library: streams for which the producer reads the clock at some events
+ * only
  *
  * The tests set the clock.  Each event carries its number, by which the sink
- * finds the date that the event must have.
+ * finds the clock value that the event must have.
  */
 #include "hypertrace/base.h"
 
@@ -26,7 +27,7 @@ static const uint8_t zeros[PACKET];
 
 typedef struct Sink {
     struct ht_loopback *lb;
-    /* by number: clock value that the event must have; NULL: do not check */
+    /* by event number: clock value of the event; NULL: do not check dates */
     uint64_t *stamps;
     uint32_t next;
     uint64_t last_ns;
@@ -103,9 +104,9 @@ static uint64_t next_step(void)
 }
 
 /*
- * Emit events of random sizes at random times, with some pushes. The stream
- * reads the clock at least for every @stamps-th event, and each event has the
- * date of the last reading.
+ * Emit events of random sizes at random times, with some pushes and flushes.
+ * The producer reads the clock at least for every @stamps-th event (0: for
+ * each), and each event has the date of the last reading.
  */
 static void check_dates(uint32_t channel, uint32_t stamps)
 {
@@ -218,7 +219,7 @@ static void test_bytes(void)
     e += 10;
     g_assert_cmpuint(clock_reads, ==, 2);
 
-    /* from here on each event reads the clock */
+    /* with stamps of 1, each event reads the clock; with 2, every other one */
     g_assert_cmpint(ht_stream_stamps(&s, 1), ==, 0);
     for (i = 6; i < 9; i++, fake_clock++, e += 10) {
         g_assert_true(ht_emit_numbered(&s, i, zeros, 0));

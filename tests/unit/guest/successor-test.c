@@ -2,9 +2,9 @@
 /*
  * Kill hosts of the memory-only transport, one after the other
  *
- * Promise: each event is delivered or counted exactly once if hosts are killed
- * before or after one of their first runs, while the guest emits, discards, and
- * changes to a successor.
+ * Promise: each event is delivered or counted as discarded exactly once if a
+ * host's process is killed before or after it records one of its first runs,
+ * while the guest emits, discards, and changes to the next host.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -24,7 +24,7 @@
 #define INSTANCES_MAX   16
 #define HOSTS           3
 #define KILLS           40
-/* Number of processes that share the kills */
+/* Number of processes that share the KILLS calls of kill_hosts() */
 #define KILLERS         5
 
 /* What all hosts have recorded, in memory that outlives them */
@@ -44,7 +44,7 @@ static Recordings *recordings;
 /* The following variables are used only in the process of a host */
 static HtMemory *m;
 static unsigned host;           /* number of this process's host, from 0 */
-/* number of steps left until the host kills itself; 0: it does not */
+/* number of calls of step() until the host kills itself; 0: it does not */
 static unsigned steps;
 
 static void step(void)
@@ -65,7 +65,7 @@ static void deliver(void *opaque, const HtRun *run)
     step();
     /*
      * Do not call step() from here to the end of the counts: a recorder writes
-     * a run's events and counts at once, so no kill comes between them.
+     * a run's events and counts at once, so a kill between them is not tested.
      */
     ht_run_iter_init(&it, run, ht_server_classes(ht_memory_server(m)));
     while (run->events && ht_run_next(&it, &ev)) {
@@ -87,7 +87,10 @@ static bool recorded(void *opaque, const HtStreamInfo *info, HtRecorded *r)
     return true;
 }
 
-/* Run a host in a process of its own, until it is killed or must quit */
+/*
+ * Run host @number in a process of its own, until it is killed or
+ * Recordings.quit is set.  @until: initial value of @steps
+ */
 static pid_t run_host(int fd, unsigned number, unsigned until)
 {
     const HtMemoryConfig cfg = {
@@ -140,7 +143,8 @@ static void emit(Emitter *e, unsigned n)
         bool kept = ht_emit_tick(&e->s, e->next);
 
         /*
-         * if the stream is closed, the commit clears @slow: the event is lost
+         * if the host has closed the stream, the commit clears
+         * ht_stream.slow: the event is lost although the emit returned true
          */
         kept &= !open || e->s.slow;
         e->kept[e->next++] = kept;
@@ -150,7 +154,7 @@ static void emit(Emitter *e, unsigned n)
 
 /*
  * Connect to a new host, register the class and open a stream. Return false if
- * the host did not answer.
+ * one of these fails, because the host was killed.
  */
 static bool serve_guest(Emitter *e)
 {
@@ -161,7 +165,8 @@ static bool serve_guest(Emitter *e)
     uint64_t untold = e->s.lost - e->s.told;
 
     /*
-     * As a driver does, take the ring away from the producer before TAKEOVER.
+     * As a driver does, take the ring away from the producer before
+     * mg_try_connect() sends TAKEOVER.
      */
     e->s.slow = NULL;
     e->s.cur = NULL;
@@ -178,8 +183,8 @@ static bool serve_guest(Emitter *e)
 }
 
 /*
- * Emit until the host is killed, sometimes faster than the host reads. After
- * EVENTS_MAX / 2 events, kill it.
+ * Emit until the host has killed itself, sometimes faster than the host reads.
+ * After EVENTS_MAX / 2 events, kill it from here.
  */
 static void emit_until(Emitter *e, pid_t pid)
 {
@@ -214,7 +219,10 @@ static void check(const Emitter *e)
     g_assert_cmpuint(counted, ==, e->discarded);
 }
 
-/* Kill the first host after @first steps, and the second after @second */
+/*
+ * Let the first host kill itself after @first steps, and the second after
+ * @second.  The third lives until the end.
+ */
 static void kill_hosts(unsigned first, unsigned second)
 {
     const unsigned until[HOSTS] = { first, second, 0 };
@@ -233,8 +241,8 @@ static void kill_hosts(unsigned first, unsigned second)
             g_usleep(100);
         }
         /*
-         * The guest still emits to the stream that it opened with the previous
-         * host.
+         * From the second host on, the guest still emits to the stream that it
+         * opened with the previous host.
          */
         emit(&e, 300);
         if (!serve_guest(&e)) {
@@ -255,8 +263,8 @@ static void kill_hosts(unsigned first, unsigned second)
 }
 
 /*
- * Do every KILLERS-th of the kills, from number @first, in recordings of this
- * process.
+ * Do every KILLERS-th of the KILLS calls of kill_hosts(), from number @first,
+ * with recordings that only this process and its hosts use.
  */
 static void kill_some(unsigned first)
 {
@@ -270,7 +278,7 @@ static void kill_some(unsigned first)
     }
 }
 
-/* The processes wait most of the time: some run at once. */
+/* The processes wait most of the time, so KILLERS of them run at once. */
 static void test_kills(void)
 {
     pid_t pids[KILLERS];

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guest library's public functions: the library exports exactly the functions
-that its headers declare, and each function that users call has a manual page. The
-library makes exactly the system calls that the manual lists for seccomp filters. The
-Python module agrees with the specification."""
+"""The guest library's public functions: the linker's map exports exactly the functions
+that the public headers declare, and each function that users call has a manual page. The
+manual lists, for seccomp filters, exactly the system calls in the library's source. The
+Python module's structures agree with the specification."""
 
 import os
 import re
@@ -26,7 +26,7 @@ def without_comments(path):
 
 
 def declared():
-    """Functions that are declared and not defined in the headers"""
+    """Functions that the headers declare but do not define"""
     found = set()
     for header in HEADERS:
         for name in re.findall(r"^(?:[a-z_0-9]+[ *]+)+(ht_\w+)\([^;{]*?\);",
@@ -62,7 +62,7 @@ def test_exists():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_synopsis(page):
-    """Each function that a manual page names is in its synopsis."""
+    """Each function that a manual page names (.Nm) has a prototype (.Fn) in this page."""
     text = page.read_text()
     for name in re.findall(r"^\.Nm (\w+)", text, re.M):
         assert re.search(rf"(?m)^\.Fn {name}( |$)", text), name
@@ -86,7 +86,8 @@ def python(code):
 
 
 def test_python_structures():
-    """The Python module's structures are those of the specification's tables."""
+    """The Python module's structures for host statistics have the members, offsets and
+    sizes of the specification's tables."""
     code = ("import hypertrace as h\n"
             "for c in (h._HostStats, h._Exit):\n"
             "    print(h.ctypes.sizeof(c))\n"
@@ -137,6 +138,6 @@ assert not h._library.opened
 
 
 def test_python_host_stats():
-    """host_stats() converts all values; it returns None for ENODATA, raises
+    """host_stats() converts the library's structure; it returns None for ENODATA, raises
     OSError for EPROTO, and closes the device each time."""
     python(PYTHON_TEST)

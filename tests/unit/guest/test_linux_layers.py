@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The files of the Linux driver use each other in one direction: there is no circle."""
+"""The C files of each Linux module use each other in one direction: there is no circle."""
 
 import graphlib
 import re
@@ -15,8 +15,8 @@ MODULES = {
                            "events-class events-fields events-syscalls "
                            "events-tasks functions"),
 }
-# Source files that mark the begin and the end of an array: the linker places
-# objects of generated sources between them.
+# Source files that mark the start and the end of an array: the linker places the
+# objects of generated sources, which hold the elements, between those of these files.
 MARKS = {"events-first", "events-last"}
 # The definition of a function or variable that other files can use
 DEFINED = r"^(?!static|extern)[A-Za-z].*?\b({}\w+)(?=\(|;$| = |\[)"
@@ -29,7 +29,7 @@ def code(name):
 
 
 def uses(prefix, texts):
-    """{file: the other files whose functions or variables it uses}"""
+    """{file: the other files that define functions or variables that the file uses}"""
     home = {}
     for name, text in texts.items():
         for symbol in re.findall(DEFINED.format(prefix), text, re.M):

@@ -2,9 +2,9 @@
 /*
  * Guest library: producers on threads of their own, each with its stream
  *
- * Built twice, once with the thread sanitizer.  Guest and host use the ring at
- * the same addresses, so the sanitizer reports an access that head and tail do
- * not order.
+ * Also built with the thread sanitizer.  Guest and host use the ring at the
+ * same addresses, so the sanitizer reports an access that head and tail do not
+ * order.
  */
 #include "hypertrace/base.h"
 #include <pthread.h>
@@ -26,7 +26,10 @@ typedef struct Producer {
     uint64_t flushes;
 } Producer;
 
-/* Open a stream, emit, flush and close it, while other threads do the same. */
+/*
+ * REOPENS times, open a stream, emit, flush and close it, while other threads
+ * do the same.
+ */
 static void *produce(void *opaque)
 {
     Producer *p = opaque;
@@ -130,7 +133,10 @@ static void run_on(struct ht_loopback_config cfg)
     for (i = 0; i < PRODUCERS; i++) {
         pthread_join(p[i].thread, NULL);
     }
-    /* threads may have used a stream in turn: check the last thread's events */
+    /*
+     * threads may have used a stream one after the other: check the events of
+     * the last of them
+     */
     for (i = 0; i < PRODUCERS; i++) {
         const HtConsumer *c = ht_loopback_consumer(sink.lb, i);
         const GtReceived *got = &sink.stream[i];
@@ -196,7 +202,7 @@ static void test_virtio(void)
         });
 }
 
-/* Register a class while another thread emits events of it. */
+/* Register a class again while another thread emits events of it. */
 static void test_register(void)
 {
     struct ht_loopback_config cfg = {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# ht_trace() without a device: compilers, languages, loading.
+# Test ht_trace() without a device: compilers, languages, loading.
 # tests/e2e/test_trace.py tests it with a device.
 #
 # usage: trace.sh SOURCE-ROOT PROGRAM PLUGIN LIBRARY
@@ -64,7 +64,7 @@ else
     skip "processors that it cannot run on are refused" "no clang"
 fi
 
-# Fields with names that C++ reserves, no field, and the maximum number of
+# Events that have fields with names that C++ reserves, no field, or the maximum number of
 # fields
 cat >"$libraries/fields.c" <<END
 #include <hypertrace.h>
@@ -104,7 +104,7 @@ else
 fi
 check "a program with all kinds of fields" "$libraries/fields"
 
-# Both files that include this header share one class
+# The two source files that include this header share one class.
 cat >"$libraries/inline.h" <<END
 #include <hypertrace.h>
 HT_EVENT_INLINE(seen, "test.seen", HT_LEVEL_INFO, (u32, n));

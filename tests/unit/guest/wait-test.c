@@ -13,7 +13,8 @@ static uint64_t fake_clock;
 #define MS 1000000ull
 
 /*
- * Poll every @step ticks until the wait is over; return its duration in ticks.
+ * Advance the clock by @step ticks and poll, until the wait is over. Return the
+ * ticks that have passed.
  */
 static uint64_t looks(struct ht_bm_wait *w, uint64_t step)
 {
@@ -38,21 +39,22 @@ static void test_length(void)
     g_assert_cmpuint(looks(&w, 100), ==, MS);
 }
 
-/* If the guest does not run for an hour, the wait counts 10 ms for it. */
+/* A wait counts at most 10 ms between two polls, whatever the clock did. */
 static void test_stood_still(void)
 {
     struct ht_bm_wait w;
 
+    /* the guest does not run for an hour: the wait counts 10 ms */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     fake_clock += 3600 * 1000 * MS;
     g_assert_false(ht_bm_wait_over(&w));
     g_assert_cmpuint(looks(&w, MS), ==, 4990 * MS);
-    /* if the clock goes back by 500 ms, the wait counts 10 ms for it */
+    /* the clock goes back by 500 ms: the wait counts 10 ms */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     fake_clock -= 500 * MS;
     g_assert_false(ht_bm_wait_over(&w));
     g_assert_cmpuint(looks(&w, MS), ==, 4990 * MS);
-    /* the wait ends even if the guest stands still for 1 s before each poll */
+    /* the guest stands still for 1 s before each poll: the wait still ends */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     g_assert_cmpuint(looks(&w, 1000 * MS), ==, 500 * 1000 * MS);
 }

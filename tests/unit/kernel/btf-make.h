@@ -3,7 +3,7 @@
  * Make BTF for tests
  *
  * Types are numbered from 1 in the order in which they are made; a type may
- * refer to one that is made later.
+ * refer to a type that is made later.
  */
 #ifndef BTF_MAKE_H
 #define BTF_MAKE_H
@@ -29,7 +29,10 @@ void bm_init(BtfMake *m);
 /* Return the finished BTF, and free the content of @m. */
 GBytes *bm_finish(BtfMake *m);
 
-/* Append the head of a type; returns the type's number */
+/*
+ * Append the words with which each kind of type begins. Return the number of
+ * the type.
+ */
 uint32_t bm_type(BtfMake *m, const char *name, unsigned kind, unsigned vlen,
                  bool flag, uint32_t size);
 
@@ -42,7 +45,8 @@ uint32_t bm_ptr(BtfMake *m, uint32_t to);
 uint32_t bm_array(BtfMake *m, uint32_t of, uint32_t n);
 
 /*
- * Make a structure. Until the next type is made, bm_member() adds its members.
+ * Make a structure or union. Until the next type is made, bm_member() and
+ * bm_bits() add its members.
  */
 uint32_t bm_struct(BtfMake *m, const char *name, uint32_t size);
 uint32_t bm_union(BtfMake *m, const char *name, uint32_t size);

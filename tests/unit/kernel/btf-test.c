@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Look up a kernel's types (BTF) by name: types whose members move, malformed
- * types, and circular ones
+ * Look up a kernel's types (BTF) by name: structures with members at several
+ * offsets, malformed types, and circular types
  */
 #include "hypertrace/btf.h"
 #include "btf-make.h"
@@ -19,7 +19,7 @@ static HtBtf *finish(BtfMake *m)
 
 /*
  * Promise: members are found by name, at whatever offset the kernel's build
- * put them. The same structure is made with several sets of offsets.
+ * put them. The test makes the same structure with several sets of offsets.
  */
 static void test_moved(void)
 {
@@ -138,8 +138,8 @@ static void test_enums(void)
 }
 
 /*
- * Promise: a search through types that contain themselves ends, and its work
- * does not multiply if a structure has many members of such types.
+ * Promise: a search through types that contain themselves ends within 1 s, even
+ * if a structure has 1000 members of its own type.
  */
 static void test_circles(void)
 {
@@ -245,9 +245,9 @@ static void test_outside(void)
 }
 
 /*
- * Promise: a table with any changed byte is refused or read within its bounds
- * (the sanitizer builds of this test prove the bounds), and no member that
- * is found lies beyond its structure.
+ * Promise: BTF with one changed byte is refused, or read within its bounds (in
+ * builds with a sanitizer, this test proves the bounds). The member "y", if it
+ * is found, lies within its structure. BTF that is cut off is refused.
  */
 static void test_damaged(void)
 {
@@ -299,8 +299,8 @@ static void test_damaged(void)
 #define MANY    (1u << 18)
 
 /*
- * Make MANY structures; the name of number @i is at offset @at + @i * @step of
- * the names.
+ * Make MANY structures; the name of structure number i is at offset
+ * @at + i * @step of the names.
  */
 static HtBtf *make_many(BtfMake *m, uint32_t at, uint32_t step)
 {
@@ -316,9 +316,10 @@ static HtBtf *make_many(BtfMake *m, uint32_t at, uint32_t step)
 }
 
 /*
- * Promise: the time for an index of names that a guest chose does not grow with
- * the square of their number, nor with their length.  With g_str_hash() and
- * names of any length, each part of this test takes longer than a test may.
+ * Promise: the time to index names that a hostile guest chose does not grow
+ * with the square of their number, nor with their length.  If the index used
+ * g_str_hash() and names of any length, each part of this test would exceed its
+ * time limit.
  */
 static void test_names(void)
 {

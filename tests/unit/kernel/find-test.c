@@ -18,7 +18,7 @@
 typedef struct Ram {
     uint8_t *bytes;
     uint64_t size;
-    /* by page: the callback @next reports it as written; NULL: all are */
+    /* by page: HtFtMem.next reports it as written; NULL: no HtFtMem.next */
     bool *written;
     unsigned reads;
     /* number of the next reads of 8 bytes that return a torn value */
@@ -32,7 +32,7 @@ static int64_t no_clock(void)
     return 1;
 }
 
-/* A budget that is used up: each step does the least */
+/* A budget that is always used up: each step of a search does the least work */
 static const HtBudget none = { .clock = no_clock };
 
 static int ram_read(void *opaque, uint64_t offset, void *buf, size_t len)
@@ -105,7 +105,7 @@ static void not_found(Ram *r, const KmKernel *kernel, int code)
 
 /*
  * Promise: wherever the kernel lies in RAM, its physical address, slide and
- * clock are found.
+ * clock are found, and its symbols and per-CPU variables can be read.
  */
 static void test_place(void)
 {
@@ -158,8 +158,8 @@ static void test_place(void)
 
 /*
  * Promise: a kernel is found even if other memory lies before RAM in the same
- * file. A kernel whose RAM does not begin where a call of ht_guest_mem_piece()
- * said counts as a copy, for example that of a guest within the guest.
+ * file. It is refused unless a call of ht_guest_mem_piece() gave the offset at
+ * which its RAM begins: it could be the kernel of a guest within the guest.
  */
 static void test_inner(void)
 {
@@ -184,9 +184,9 @@ static void test_inner(void)
 }
 
 /*
- * Promise: of several kernels in RAM, the one with the latest clock is used,
- * in whatever order they lie. The clock's offset in struct timekeeper comes
- * from the kernel's types (BTF).
+ * Promise: of several kernels in RAM, the kernel with the latest plausible
+ * clock is used, in whatever order they lie. The clock's offset in struct
+ * timekeeper comes from the kernel's types (BTF).
  */
 static void test_several(void)
 {
@@ -220,8 +220,8 @@ static void test_several(void)
 }
 
 /*
- * Promise: a kernel whose clock a later kernel has overwritten is not used,
- * even if it is the only one in RAM.
+ * Promise: a kernel is not used if its clock is later than possible, because a
+ * later kernel has overwritten it, even if it is the only kernel in RAM.
  */
 static void test_overwritten(void)
 {
@@ -263,8 +263,8 @@ static void test_no_types(void)
 
 /*
  * Promise: none of these counts as a running kernel: an image that was
- * unpacked but not relocated, one with incomplete page tables, and a copy in
- * the page cache.
+ * unpacked but not relocated, a kernel with incomplete page tables, and a copy
+ * at another address than the page tables say, as in the page cache.
  */
 static void test_early(void)
 {
@@ -288,8 +288,8 @@ static void test_early(void)
 }
 
 /*
- * Promise: a search does not read pages that were never written. It also finds
- * the kernel if each of its steps has the smallest budget.
+ * Promise: a search does not read pages that HtFtMem.next leaves out. It also
+ * finds the kernel if the budget of each step is used up at once.
  */
 static void test_untouched(void)
 {
@@ -323,8 +323,9 @@ static void test_untouched(void)
 }
 
 /*
- * The RAM of a PC has a hole below 4 GiB. Promise: physical addresses and
- * offsets in memory are converted to each other, below and above the hole.
+ * Promise: physical addresses and offsets in memory are converted to each
+ * other, below and above the hole that the RAM of a PC has below 4 GiB. Ranges
+ * that overlap, exceed the memory, or are not aligned are refused.
  */
 static void test_hole(void)
 {
@@ -355,7 +356,7 @@ static void test_hole(void)
 /*
  * Promise: mapped pages are read, also across page borders. Reads of unmapped
  * addresses and of memory beyond RAM fail. If page tables are circular, a
- * walk still reads only one entry a level.
+ * read still takes at most about 6 reads of RAM.
  */
 static void test_pages(void)
 {
@@ -498,7 +499,10 @@ static void test_scan_cost(void)
     ram_free(&ram);
 }
 
-/* Promise: the version of a guest's kernel is safe for a terminal. */
+/*
+ * Promise: in the version of a guest's kernel, control and non-ASCII characters
+ * are replaced by "?", so it can be printed on a terminal.
+ */
 static void test_banner(void)
 {
     static const char escape[] = "\x1b]0;x\a\xc3\xa4";
@@ -518,7 +522,7 @@ static void test_banner(void)
 
 /*
  * Promise: ht_kernel_space_u64() returns no torn value: it reads until two
- * reads agree, or fails.
+ * consecutive reads agree, and fails after HT_POINTER_TRIES reads.
  */
 static void test_torn(void)
 {
@@ -546,8 +550,8 @@ static void test_torn(void)
 }
 
 /*
- * Promise: ht_ft_mem_copy() copies the right bytes for any alignment and
- * length.
+ * Promise: ht_ft_mem_copy() copies the right bytes of mapped memory, for each
+ * offset and length up to its end, and refuses to copy beyond the end.
  */
 static void test_copy(void)
 {

@@ -18,7 +18,7 @@
 #define FM_COMMON   (FM_BASE + 96)
 #define FM_ENTER    UINT64_C(0x77)
 
-/* Offsets in bytes of the members of an invented kernel's structures */
+/* Offsets of members and sizes of an invented kernel's structures, in bytes */
 enum {
     FM_CALL_CLASS = 16, FM_CALL_NAME = 24, FM_CALL_EVENT = 32,
     FM_CALL_ID = 40, FM_CALL_PRINT = 48, FM_CALL_FLAGS = 56,
@@ -39,8 +39,8 @@ typedef struct FormatsGuest {
 } FormatsGuest;
 
 /*
- * Add the types of event formats to the types of a kernel. @u32, @u64: types of
- * integers
+ * Add the types of event formats to the types of a kernel. @u32, @u64: numbers
+ * of the types of unsigned integers with 32 and 64 bits
  */
 void fm_types(BtfMake *m, uint32_t u32, uint32_t u64);
 
@@ -60,7 +60,10 @@ void fm_put(FormatsGuest *g, uint64_t addr, uint64_t v);
 /* Copy a text into the memory; returns its address. */
 uint64_t fm_text(FormatsGuest *g, const char *text);
 
-/* Add a field at the start of a list of fields, as the kernel does. */
+/*
+ * Add a field at the start of the list of fields at address @head, as the
+ * kernel does. @offset, @bytes: its place and size in a record
+ */
 void fm_field(FormatsGuest *g, uint64_t head, const char *type,
               const char *name, uint32_t offset, uint32_t bytes);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel's event formats are read from its lists as tracefs prints them, and
- * lists of a hostile guest cost a bounded number of reads and of bytes
- *
- * Only this test proves the bounds.
+ * Read a kernel's event formats from its lists: each event has the text that
+ * tracefs prints, and lists of a hostile guest cost a bounded number of reads
+ * and of bytes
  */
 #include "formats-make.h"
 
@@ -82,8 +81,9 @@ static void test_text(void)
 }
 
 /*
- * A removed event is kept. If another event then gets the same id, a record
- * with this id may be of either event: the event is called unsure_ID.
+ * The format of an event that the kernel removes is kept. If another event then
+ * gets the same id, a record with this id may be of either event: the text has
+ * one event unsure_ID in place of both.
  */
 static void test_reused(void)
 {
@@ -109,8 +109,9 @@ static void test_reused(void)
 }
 
 /*
- * A probe is removed, and one with the same id and name is made. If the fields
- * differ, a record may be of either probe: the event is called unsure_ID.
+ * A probe is removed, and another probe with the same id and name is made. If
+ * the fields' names, offsets, sizes or number differ, a record may be of either
+ * probe: the event is called unsure_ID.
  */
 static void test_made_again(void)
 {
@@ -152,8 +153,8 @@ static void test_made_again(void)
 }
 
 /*
- * The kernel adds an event to its list before it adds the event's fields.
- * Fields that appear later do not change the event's name to unsure_ID.
+ * The kernel adds an event to its list before it adds the event's fields. If a
+ * later pass finds more fields, the event is not called unsure_ID.
  */
 static void test_early(void)
 {
@@ -174,10 +175,10 @@ static void test_early(void)
 }
 
 /*
- * During its boot the kernel replaces names of enumerators in the texts by
- * numbers. Each call of ht_kernel_formats_changed() tests one text that has
- * names. If the memory of a removed event's text is used again, this is no
- * change.
+ * During its boot the kernel replaces names of enumerators in print formats by
+ * numbers. Each call of ht_kernel_formats_changed() with texts=true tests one
+ * print format that had names in the last pass. New bytes in the memory of a
+ * removed event's print format are no change.
  */
 static void test_named(void)
 {
@@ -218,8 +219,9 @@ static void test_named(void)
 }
 
 /*
- * A list does not end, but the pass over the formats does. If it is an event's
- * list of fields, the other events are read.
+ * A pass over the formats ends although a list is circular. If this is an
+ * event's list of fields, only this event is left out; if it is the list of
+ * events, the pass fails with -ELOOP.
  */
 static void test_circles(void)
 {
@@ -247,7 +249,7 @@ static void test_circles(void)
 /* Number of reads that an event may take beyond the limit of a step */
 #define ONE_EVENT 600u
 
-/* @n events that share a list of 128 fields with the longest texts */
+/* Add @n events that share a list of 128 fields with texts of maximum length */
 static void fill(Test *t, unsigned n)
 {
     g_autofree char *name = g_strnfill(256, 'n');
@@ -283,8 +285,8 @@ static void test_reads(void)
         t.reads = 0;
         ret = ht_kernel_formats_step(t.formats, reads);
         /*
-         * twice the limit: a text is read by pages, too, and a word is read
-         * until two reads agree
+         * twice the limit, because a step does not count all reads: a word
+         * is read until two reads agree, which may count as one read
          */
         g_assert_cmpuint(t.reads, <=, 2 * (reads + ONE_EVENT));
     }
@@ -294,8 +296,8 @@ static void test_reads(void)
 }
 
 /*
- * An idle recorder repeats passes over the formats. In a pass, each page of the
- * guest is read once.
+ * An idle recorder repeats passes over the formats. A pass that is one step
+ * reads each page of the guest at most once, except for some pointers.
  */
 static void test_pages(void)
 {
@@ -315,8 +317,8 @@ static void test_pages(void)
         t.reads = 0;
         g_assert_cmpint(ht_kernel_formats_step(t.formats, UINT_MAX), ==, 1);
         /*
-         * in addition, a pointer that may be torn is read on its own until two
-         * reads agree
+         * in addition, a pointer that may be torn is read alone, until two
+         * reads of it agree
          */
         g_assert_cmpuint(t.reads, <=, pages + 2 * (1 + n));
     }

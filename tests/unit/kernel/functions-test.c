@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Find the functions that a kernel's tracers can trace
+ * Find the functions that a kernel's function tracers can trace, in its table
+ * of traceable calls (mcount_loc)
  */
 #include "hypertrace/kernel-functions.h"
 #include "kernel-make.h"
@@ -20,8 +21,9 @@ static gint by_address(gconstpointer a, gconstpointer b)
 }
 
 /*
- * Make a kernel with a table of @n traceable calls. An entry is an offset from
- * _text, or 0. The kernel's symbols claim @declared entries.
+ * Make a kernel with a table of @n addresses of calls. An element of @entries
+ * is an offset from _text, or 0 for an address of 0. According to the kernel's
+ * symbols, the table has @declared addresses.
  */
 static HtKernelImage *make(const uint32_t *entries, unsigned n,
                            unsigned declared)
@@ -69,20 +71,20 @@ static void assert_match(const HtKernelFunctions *f, const char *glob,
 }
 
 /*
- * Promise: a function is traceable only if the table has an entry for it. The
- * entry may be its start, an address after its first instruction, or just
- * before it. Other symbols are never traceable.
+ * Promise: a function is traceable only if the table has an address for it: its
+ * start, or an address a few bytes after or before the start. Symbols of data
+ * do not count as functions.
  */
 static void test_table(void)
 {
     static const uint32_t entries[] = {
         AT_CODE + 16 * 1,       /* the start of a function */
         AT_CODE + 16 * 2 + 4,   /* after the instruction endbr64 */
-        0,                      /* 0: a weak function that was replaced */
+        0,                      /* a weak function that was replaced */
         AT_CODE + 16 * 4 - 4,   /* 4 bytes before the start of a function */
         AT_CODE + 16 * 20 + 4,
         AT_END + 0x100000,      /* an address after the last symbol */
-        1,                      /* an address in no function */
+        1,                      /* an address in no function sys_call_N */
     };
     g_autoptr(HtKernelImage) image = make(entries, G_N_ELEMENTS(entries),
                                           G_N_ELEMENTS(entries));
@@ -101,8 +103,8 @@ static void test_table(void)
 }
 
 /*
- * Promise: if no entry of the table has an address, each function counts as
- * traceable.
+ * Promise: if the table is empty or has only addresses of 0, each function
+ * counts as traceable.
  */
 static void test_no_table(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Read kernel files: one in each compression, made by the programs that Linux'
- * build uses, and distribution kernels in the build's cache
+ * Read kernel files: a small file in each compression that Linux's build knows,
+ * if the program for it is installed, and distributions' kernels
  *
- * images-test [FILE...]: kernels to read; by default those in the build's
- * cache. Without any, the tests that read kernels are skipped.
+ * images-test [FILE...]: kernels to read; by default those in the project's
+ * cache. Without any, the tests that read distributions' kernels are skipped.
  */
 #include "hypertrace/kernel-image.h"
 #include "kernel-make.h"
@@ -101,7 +101,7 @@ static const struct {
 /*
  * Promise: a kernel in each compression of Linux's build is unpacked to its
  * bytes, both within a bzImage and as a compressed file alone. A bzImage that
- * is cut off is refused.
+ * is cut off is refused. A compression without its program is left out.
  */
 static void test_formats(void)
 {
@@ -123,13 +123,13 @@ static void test_formats(void)
         p = g_bytes_get_data(image, &size);
         kernel = ht_image_unpack(p, size, &error);
         if (g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOSYS)) {
-            /* without the library of this format, the error names the format */
+            /* without this format's library, the error names the format */
             g_assert_nonnull(strstr(error->message, packers[i].name));
             continue;
         }
         g_assert_no_error(error);
         g_assert_true(g_bytes_equal(kernel, elf));
-        /* the compressed file alone is also unpacked, as arm64's Image.gz */
+        /* the compressed file alone, as arm64's Image.gz */
         bare = ht_image_unpack(g_bytes_get_data(packed, NULL),
                                g_bytes_get_size(packed), &error);
         g_assert_no_error(error);
@@ -142,8 +142,8 @@ static void test_formats(void)
 }
 
 /*
- * Promise: data that only begin as a kernel image does are refused, with an
- * error.
+ * Promise: data that have only the first bytes of a kernel image are refused,
+ * with an error.
  */
 static void test_refused(void)
 {
@@ -161,8 +161,9 @@ static void test_refused(void)
 }
 
 /*
- * Promise: a FIFO, device, folder or huge file, which another user may have put
- * in place of a kernel, is refused at once.
+ * Promise: a FIFO, a device, a link to a device, a folder and a file that is
+ * larger than HT_IMAGE_FILE_MAX are refused: another user may have put them in
+ * place of a kernel.
  */
 static void test_files(void)
 {
@@ -234,8 +235,8 @@ static void test_kernels(void)
 
 #ifdef HT_HAVE_LIBBPF
 /*
- * Compare the named members of a structure with libbpf's; return the number of
- * compared members.
+ * Compare the named members of a structure with libbpf's, except members of a
+ * type without a size. Return the number of compared members.
  */
 static unsigned compare_struct(const struct btf *oracle, const HtBtf *mine,
                                const struct btf_type *t, const char *name)
@@ -271,8 +272,9 @@ static unsigned compare_struct(const struct btf *oracle, const HtBtf *mine,
 }
 
 /*
- * Promise: offset, size and width of every named member of every named
- * structure or union of a distribution's kernel are those that libbpf reads.
+ * Promise: offset, size and width of the named members of a distribution
+ * kernel's named structures and unions are those that libbpf reads. Of several
+ * types with the same name, the first is compared.
  */
 static void test_oracle(void)
 {
@@ -314,7 +316,7 @@ static void test_oracle(void)
 }
 #endif
 
-/* Return the kernels that ./run build and ./run check have downloaded. */
+/* Return the kernels in the project's cache: the test guest's, and others. */
 static char **cached_kernels(void)
 {
     static const char *const patterns[] = { "guest/vmlinuz",

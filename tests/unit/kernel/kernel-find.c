@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kernel-find IMAGE RAM: find a kernel in a file of RAM or a core dump, and
- * print the time it took.  IMAGE "-": find it without its image.
+ * print its place and the time of the search.  IMAGE "-": find it without its
+ * image.
  */
 #include "hypertrace/kernel-scan.h"
 #include "memory/source.h"

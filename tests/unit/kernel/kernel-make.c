@@ -2,7 +2,7 @@
 #include "kernel-make.h"
 #include "btf-make.h"
 
-/* number and text of the only token that stands for several characters */
+/* number and text of the only token of more than one character */
 #define TOKEN       1
 #define TOKEN_TEXT  "sys_"
 
@@ -75,7 +75,7 @@ void km_fill(GArray *symbols, uint64_t addr, unsigned n)
     }
 }
 
-/* Append a symbol's name as its length and its tokens */
+/* Append a symbol's type and name: the number of tokens, then the tokens */
 static void put_name(GByteArray *out, const KmSymbol *s)
 {
     g_autofree char *text = g_strdup_printf("%c%s", s->type, s->name);
@@ -178,7 +178,6 @@ void km_kallsyms(GByteArray *out, const GArray *symbols, KmLayout layout,
     }
 }
 
-/* Make the types of the kernel's log. */
 static void make_log_types(BtfMake *m, uint32_t u32, uint32_t u64)
 {
     uint32_t u8 = bm_int(m, "unsigned char", 1, false);
@@ -270,7 +269,7 @@ void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf)
     k->bytes = g_byte_array_new();
     g_byte_array_set_size(k->bytes, AT_TABLES);
     memset(k->bytes->data, 0, k->bytes->len);
-    k->bytes->data[0] = 0xfc;   /* code, as the scan expects at _text */
+    k->bytes->data[0] = 0xfc;   /* the scan skips a page of zeroes at _text */
     memcpy(k->bytes->data + AT_BANNER, banner, sizeof(banner));
     ht_put_le64(k->bytes->data + AT_TABLE, KM_TEXT + AT_READ);
     km_kallsyms(k->bytes, symbols, KM_5_10, KM_TEXT);
@@ -310,7 +309,7 @@ static void place_log(uint8_t *kernel, uint64_t slide)
     ht_put_le32(log + LOG_AT_TEXT_BITS, __builtin_ctz(LOG_TEXT));
     ht_put_le64(log + LOG_AT_TEXT, KM_TEXT + slide + AT_LOG_TEXT);
     for (i = 0; i < LOG_DESCS; i++) {
-        /* The state is "reusable". */
+        /* the state "reusable" */
         ht_put_le64(kernel + AT_DESCS + i * DESC_SIZE, 3ull << 62 | LOG_NO_ID);
     }
 }
@@ -335,7 +334,7 @@ void km_print(uint8_t *kernel, uint64_t ns, const char *text)
     ht_put_le64(info, seq);
     ht_put_le64(info + 8, ns);
     ht_put_le16(info + 16, len);
-    /* The state is "final". */
+    /* the state "final" */
     ht_put_le64(desc, 2ull << 62 | id);
 }
 
