@@ -243,7 +243,10 @@ static void test_loadable(void)
     check_loads(&m);
 }
 
-/* The counter jumps forward, for example because the guest writes its TSC. */
+/*
+ * Promise: if the counter jumps forward, for example because the guest writes
+ * its TSC, dates after the jump follow the first reading after it.
+ */
 static void test_jump(void)
 {
     HtTimeMap m;
