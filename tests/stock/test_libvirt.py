@@ -17,7 +17,7 @@ import pytest
 import stock
 
 CYCLES = 100                # starts and ends of the domain
-NAME = f"guest{os.getpid()}"     # other users may have a domain "guest"
+NAME = f"guest{os.getpid()}"     # record --domain finds domains of all users
 KEEP = 3                    # recordings kept
 INIT = stock.MOUNTS + """$b find /proc/self /sys/bus >/dev/null 2>&1
 echo "the guest is up" >/dev/kmsg

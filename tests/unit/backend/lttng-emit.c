@@ -6,7 +6,8 @@
  *   class PROVIDER NAME FIELD...   register; fields as in backend-testlib.h
  *   prepare PROVIDER NAME...       register up to HT_UST_BATCH events at once,
  *                                  each with the field u32:x
- *   enabled PROVIDER NAME          print whether a session enables the event
+ *   enabled PROVIDER NAME          print whether a session or a trigger has
+ *                                  enabled the event
  *   forget PROVIDER                forget the provider's classes, as if its
  *                                  device were created again
  *   emit PROVIDER NAME COUNT PAD   emit, and print the expected trace

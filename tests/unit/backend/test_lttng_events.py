@@ -31,7 +31,8 @@ ALL = ("u8:int u16:event u32:string u64:struct x8:a x16:b x32:c x64:d s8:e "
 
 @pytest.fixture(name="directory")
 def session_directory():
-    """A directory that the session daemon can enter; as root, the daemon gets another user"""
+    """A directory that the session daemon can enter; if root runs the tests, the daemon runs
+    as another user"""
     need("babeltrace2")
     with public_directory() as path:
         yield str(path)
