@@ -63,7 +63,12 @@ static bool step_at(unsigned n)
     return steps >= n;
 }
 
-/* As step_at(), with the handler on_trap(), which leaves by siglongjmp(). */
+/*
+ * Emit an event as step_at() does.  The handler on_trap() leaves it by
+ * siglongjmp() after @n instructions.
+ *
+ * Return: false if the event has fewer instructions, so it was not left
+ */
 static bool abandon_at(unsigned n)
 {
     return sigsetjmp(out, 1) || step_at(n);

@@ -97,7 +97,7 @@ static void child_late(const char *value)
 
 /*
  * The device never returns a buffer, and a ring has 4 packets of 64 KiB: most
- * of these events are discarded.
+ * of the 120000 events are discarded.
  */
 static void child_busy(const char *value)
 {
@@ -160,8 +160,8 @@ static void child_fork(const char *value)
 }
 
 /*
- * Count the process's mappings and descriptors of the device, without the page
- * of enable bytes.
+ * Count the mappings and descriptors of the device that this process has,
+ * except the mapping of the enable bytes.
  */
 static unsigned inherited(void)
 {
@@ -317,8 +317,8 @@ static void child_denied(const char *value)
 }
 
 /*
- * Descriptions of classes: each bad one is refused, a good one gives its
- * fields.
+ * ht_event_parse() refuses each of the bad descriptions of a class, and makes
+ * the fields of the good one.
  */
 static void check_descriptions(void)
 {

@@ -268,8 +268,8 @@ static void on_trap(int sig)
 }
 
 /*
- * Single-step the producer's emits and pushes. The host's part is not stepped:
- * it has too many instructions.
+ * Single-step the producer's emits and, if @push, pushes. The host consumes in
+ * ht_loopback_step(), which is not stepped: it has too many instructions.
  */
 static void step_through(struct ht_loopback_config cfg, bool push)
 {

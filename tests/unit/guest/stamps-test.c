@@ -203,8 +203,8 @@ static void test_bytes(void)
     g_assert_cmpuint(clock_reads, ==, 1);
 
     /*
-     * the next event that reads the clock needs the extended header; the event
-     * after it has the same date
+     * the clock advances too far for a compact header: the next event reads the
+     * clock and has the extended header; the event after it has the same date
      */
     fake_clock += HT_CLOCK_MASK + 5;
     stamp = fake_clock;

@@ -94,7 +94,8 @@ static void run(struct ht_loopback_config cfg)
 }
 
 /*
- * Emit without waiting for room: events are lost or overwritten, and counted.
+ * Emit without waiting for room: an event that finds no room is counted as lost
+ * (mode=discard), or overwrites older events, which the host counts.
  */
 static void *produce_on(void *opaque)
 {

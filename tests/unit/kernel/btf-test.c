@@ -113,7 +113,7 @@ static void test_moved(void)
     }
 }
 
-/* Promise: enumerators of both widths keep their sign. */
+/* Promise: enumerators of 32 and of 64 bits keep their sign. */
 static void test_enums(void)
 {
     g_autoptr(HtBtf) btf = NULL;

@@ -13,7 +13,7 @@ static GArray *make_symbols(KmLayout layout)
     g_autofree char *longest = g_strnfill(511, 'x');
     g_autofree char *longer = g_strnfill(200, 'y');
 
-    /* the two other layouts cannot encode symbols that are per-CPU offsets */
+    /* KM_6_12 and KM_7_2 cannot encode symbols that are per-CPU offsets */
     if (layout == KM_5_10 || layout == KM_6_1_DEBIAN) {
         km_add(symbols, 0, 'A', "fixed_percpu_data");
         km_add(symbols, 0x1234, 'A', "cpu_number");
