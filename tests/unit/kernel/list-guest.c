@@ -6,7 +6,7 @@
 #define MOVING  2u
 #define CAPACITY (LG_PAGE - HT_FT_PAGE_HEADER)
 
-/* Offsets in bytes of the members of an invented kernel's structures */
+/* Offsets of members, and sizes, of an invented kernel's structures, bytes */
 enum {
     CPU_PAGES = 40, CPU_HEAD = 48, CPU_COMMIT = 64, CPU_READER = 72,
     CPU_ENTRIES = 104, CPU_OVERRUN = 112, CPU_COMMITTING = 120,
@@ -57,7 +57,7 @@ static int translate(void *opaque, uint64_t addr, uint64_t *offset,
         return -EFAULT;
     }
     *offset = addr - LG_BASE;
-    /* an access may not cross a page, as with the guest's page tables */
+    /* a translation is valid up to the end of its page */
     *left = LG_PAGE - *offset % LG_PAGE;
     return 0;
 }
@@ -163,8 +163,8 @@ static void set_events(ListGuest *g, uint64_t node, uint32_t n)
 }
 
 /*
- * The writer needs the head's page, which is the oldest: drop its events, and
- * make the next page the head.
+ * The writer needs the page of the head: count the page's events as
+ * overwritten, and make the next page the head.
  */
 static void move_head(ListGuest *g, LgCpu *c)
 {
@@ -260,7 +260,7 @@ static void swap_page(ListGuest *g, LgCpu *c)
 
     lg_put(g, spare + 8, 0);
     lg_put(g, c->reader + NODE_PAGE, spare);
-    /* the old page keeps its content until it is allocated again */
+    /* the old page keeps its content: lg_alloc() does not reuse memory */
     (void)old;
 }
 
@@ -275,7 +275,8 @@ bool lg_read(ListGuest *g, uint32_t cpu, bool swap)
     prev = lg_get(g, node + 8);
     next = next_of(g, node);
     /*
-     * count the events that were added to the readers' page after it was taken
+     * count as read the events that the writer added to the readers' page after
+     * the last reader had taken it
      */
     c->read += events_of(g, old) - c->consumed;
     lg_put(g, c->at + CPU_READ, c->read);
@@ -336,7 +337,7 @@ void lg_shrink(ListGuest *g, uint32_t cpu)
     lg_put(g, c->at + CPU_PAGES, next);
     c->overrun += events_of(g, node);
     lg_put(g, c->at + CPU_OVERRUN, c->overrun);
-    /* The page returns to the allocator: it may have any content now. */
+    /* The kernel frees the page, so other data may overwrite it. */
     memset(g->mem + (page_of(g, node) - LG_BASE), 0xa5, LG_PAGE);
     lg_put(g, node + NODE_PAGE, UINT64_C(0x5a5a5a5a5a5a5a5a));
 }
@@ -346,7 +347,6 @@ void lg_grow(ListGuest *g, uint32_t cpu)
     LgCpu *c = &g->cpu[cpu];
     uint64_t node = new_node(g), prev = lg_get(g, c->head + 8);
 
-    /* insert the new node before the head node */
     lg_put(g, node + 8, prev);
     lg_put(g, node, c->head | HEAD);
     lg_put(g, c->head + 8, node);

@@ -61,8 +61,8 @@ void pg_init(LogGuest *g)
     put(g, RING + R_INFOS, PG_BASE + INFOS);
     put(g, RING + R_DATA, PG_BASE + DATA);
     /*
-     * The kernel's initial state: all descriptors are reusable, and the id of
-     * the last one is head and tail
+     * At the start, there is no record: all descriptors are reusable, and head
+     * and tail are the id before that of the first record
      */
     g->head = g->tail = (-(uint64_t)COUNT) & ID_MASK;
     for (i = 0; i < COUNT; i++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel's log, written as printk() writes it
+ * A kernel's log, in an array that stands for the kernel's memory
  *
- * An array stands for the kernel's memory.  The stores have the kernel's order,
- * with calls of @step between them, from which a test can read.
+ * As in printk(), a record's descriptor is marked as reserved before the record
+ * is stored, and as finalized after it.  LogGuest.step is called after each
+ * store of 8 bytes, so that a test can read between stores.
  */
 #ifndef LOG_GUEST_H
 #define LOG_GUEST_H
@@ -14,7 +15,7 @@
 #define PG_PRB          (PG_BASE + 64)      /* address of the variable prb */
 #define PG_MEMORY       16384u
 #define PG_SIZE_BITS    10u
-/* Size in bytes of the ring of texts */
+/* Size in bytes of the ring that holds the records' texts and their ids */
 #define PG_SIZE         (1u << PG_SIZE_BITS)
 
 typedef struct LogGuest {
@@ -32,11 +33,12 @@ typedef struct LogGuest {
 
 void pg_init(LogGuest *g);
 
-/* Make the text of record @seq, of @len bytes. */
+/* Write the text of record @seq, @len bytes without a final NUL, to @text. */
 void pg_text(uint64_t seq, char *text, unsigned len);
 
 /*
- * Write a record of @len bytes as printk() does; if @cut, leave it unfinished.
+ * Write a record with a text of @len bytes. If @cut, leave the record
+ * unfinished: its descriptor stays reserved.
  */
 void pg_print(LogGuest *g, unsigned len, bool cut);
 

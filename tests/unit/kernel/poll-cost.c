@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * poll-cost IMAGE pid:N|FILE SECONDS [US]: record a guest's main buffer,
- * polling every US (default: 1000) microseconds, and print the processor time
- * of the polls. A poll is quiet if it found no new events. The first polls
- * search for the kernel and read all that is in the ring and the log.
+ * poll-cost IMAGE pid:N|FILE SECONDS [US]: record a guest's main buffer, and
+ * print the processor time of the polls
+ *
+ * Pauses of US (default: 1000) microseconds are between the polls, but not
+ * after a poll that left something to read. Polls are printed in three groups:
+ * "first" has the polls until the first event, and those that left something to
+ * read; of the others, "busy" has those that found events, and "quiet" those
+ * that found none.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

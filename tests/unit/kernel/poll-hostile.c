@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * poll-hostile: record the memory of hostile guests, and print the longest
- * processor time of a poll
+ * processor time of a poll of each
  *
- * Each guest does what makes one part of a poll longest (docs/security.md).
+ * Each guest makes one part of a poll long (docs/security.md). The last case
+ * has no polls: it measures the steps that read the formats of events.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
@@ -58,8 +59,9 @@ static void begin(Guest *t, uint8_t *ram, uint64_t size, HtKernelImage *image)
 }
 
 /*
- * Poll at least POLLS times, and until nothing is left. @change, if not NULL,
- * is called after each of the first POLLS polls.
+ * Poll at least POLLS times, and until nothing is left to read, but at most
+ * 100000 times. @change, if not NULL, is called after each of the first POLLS
+ * polls.
  */
 static void poll(Guest *t, const char *what, void (*change)(Guest *t))
 {
@@ -112,7 +114,11 @@ static void init_ring(Guest *t, uint32_t pages, uint64_t size)
     begin(t, t->g.mem, size, NULL);
 }
 
-/* 80 MiB of events: every second steps back in time, or each has 8 bytes */
+/*
+ * Poll a ring with 80 MiB of pages. If @steps, the time of every second event
+ * is before that of the event before it; else the pages are full of events of 8
+ * bytes.
+ */
 static void full(const char *what, bool steps)
 {
     uint32_t pages = 80 * MIB / 4096, i, at;
@@ -128,7 +134,7 @@ static void full(const char *what, bool steps)
         uint64_t page = fg_page(&t.g, 0, i);
 
         for (at = HT_FT_PAGE_HEADER; at < 4096 - 64; at += 8) {
-            /* a word of data, 1 ns later */
+            /* an event with 4 bytes of data, 1 ns after the one before it */
             fg_put(&t.g, page + at, UINT64_C(5) << 32 | 1 << 5 | 1);
         }
     }
@@ -139,7 +145,10 @@ static void full(const char *what, bool steps)
     g_free(t.g.cpu[0].entries);
 }
 
-/* A ring of @pages sub-buffers in a random order */
+/*
+ * Poll a ring of @pages sub-buffers, which are in a random order, while events
+ * are written
+ */
 static void large_order(uint32_t pages)
 {
     g_autofree char *what = g_strdup_printf("a boot-mapped ring of %u MiB",
@@ -165,8 +174,9 @@ static void large_order(uint32_t pages)
 }
 
 /*
- * A ring of 64 MiB, and below it 15 places where its other parts could be: each
- * has the header, and a wrong number at the end of the order
+ * Poll a ring of 64 MiB of one processor. At the 15 places below it where parts
+ * of other processors could be, there are copies of its header and page order,
+ * in which the last number of the order is wrong.
  */
 static void false_parts(void)
 {
@@ -193,7 +203,7 @@ static void false_parts(void)
     g_free(t.g.cpu[0].entries);
 }
 
-/* Kernels that pass most checks, one at each multiple of 2 MiB from 8 MiB on */
+/* Poll 1 GiB with a copy of a kernel at each multiple of 2 MiB from 8 MiB on */
 static void kernels(void)
 {
     const uint64_t size = 1024 * MIB;
@@ -213,7 +223,10 @@ static void kernels(void)
     munmap(ram, size);
 }
 
-/* As many short events as 16 MiB of formats may have */
+/*
+ * Measure the steps that read the formats of HT_KERNEL_EVENTS_MAX - 1 events
+ * with 10 fields each, and the work with the formats that follows
+ */
 static void formats(void)
 {
     double longest = 0, begun, took;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An ordinary ftrace ring is followed: each event is delivered once and in
- * order, or lies in a reported gap, whatever the writer does between two loads
- * of a poll.
+ * Follow an ordinary ftrace ring while the guest writes to it
  *
- * Only this test proves it for polls between stores of the writer or of a
- * reader in the guest.
+ * Promise: each event that the guest writes after the first poll is delivered
+ * once and in order, or lies in a reported gap. The polls come between stores
+ * of the writer or of a reader in the guest, or the guest writes between two
+ * reads of a poll.
  */
 #include "list-guest.h"
 
 /*
- * RESET_NS: time in ns that a kernel takes to empty its ring. POLL_NS: time in
- * ns between two polls
+ * RESET_NS: ns by which the host's clock advances when the guest empties its
+ * ring. POLL_NS: ns by which it advances before each poll
  */
 #define RESET_NS UINT64_C(11000000)
 #define POLL_NS  UINT64_C(1000000)
@@ -21,7 +21,7 @@ typedef struct Seen {
     uint64_t next;
     uint64_t events;
     uint64_t gaps;
-    /* number of lost events that gaps have reported */
+    /* sum of the estimates of lost events that gaps have reported */
     uint64_t told;
     /* number of sequence numbers that did not arrive */
     uint64_t jumped;
@@ -33,16 +33,19 @@ typedef struct Test {
     ListGuest g;
     HtFtFollow *f;
     Seen seen[LG_CPUS];
-    /* the test polls after a step of the writer with a chance of 1 in @odds */
+    /*
+     * the test polls after a store of the guest with a chance of 1 in @odds; 0:
+     * never
+     */
     unsigned odds;
     bool looking;
     /*
-     * during a poll, the writer writes events before a read of the memory with
-     * a chance of 1 in this number; 0: never
+     * used only with read_mem(): the writer writes events before a read of the
+     * memory with a chance of 1 in this number; 0: never
      */
     unsigned between;
     /*
-     * if the writer writes before a read: the ring is emptied first with a
+     * the guest empties the ring, before it writes events at a read, with a
      * chance of 1 in this number; 0: never
      */
     unsigned resets;
@@ -166,13 +169,14 @@ static void finish(Test *t)
 }
 
 /*
- * @read, @swap, @shrink, @grow: the guest's action follows an event with a
- * chance of 1 in this number; 0: never
+ * @read, @swap, @shrink, @grow: this action of the guest follows an event with
+ * a chance of 1 in this number; 0: never. There is no more @swap and @grow when
+ * half of the guest's memory is allocated.
  */
 typedef struct Row {
     const char *name;
     uint32_t nodes;
-    /* the test polls after a step of the writer with a chance of 1 in @odds */
+    /* as Test.odds */
     unsigned odds;
     unsigned events;
     unsigned read, swap, shrink, grow;
@@ -228,7 +232,7 @@ static void test_row(gconstpointer data)
             const Seen *s = &t.seen[cpu];
             HtFtStats stats = ht_ft_follow_stats(t.f, cpu);
 
-            /* each event was delivered once, or lost and counted */
+            /* each event was delivered, or counted as lost */
             g_assert_cmpuint(s->events, ==, stats.events);
             g_assert_cmpuint(s->events + stats.lost, ==,
                              t.g.cpu[cpu].entries);
@@ -276,9 +280,10 @@ static void test_late(void)
 }
 
 /*
- * The writer goes on while a poll reads, and the ring may be emptied. Between
- * polls the writer may write more than the ring holds. No event is missing
- * without a gap, and none is delivered twice.
+ * In about half of the polls, the guest writes events while the poll reads, and
+ * with @resets also empties the ring. Between polls the writer may write more
+ * than the ring holds. No event is missing without a gap, and none is delivered
+ * twice.
  */
 static void test_busy(gconstpointer resets)
 {
@@ -332,10 +337,7 @@ static void test_emptied(void)
     uint32_t seed;
 
     for (seed = 1; seed <= 60; seed++) {
-        /*
-         * depending on @seed, the last page has room for more events after the
-         * first @first ones, or is full
-         */
+        /* the numbers differ, so that the last page is filled differently */
         unsigned first = 1 + seed * 7, gone = seed % 3, i;
         Test t;
 
@@ -362,7 +364,10 @@ static void test_emptied(void)
     }
 }
 
-/* After "echo >trace", all later events are delivered. */
+/*
+ * "echo >trace" after all events were delivered loses nothing: all later events
+ * are delivered, and none is counted as lost.
+ */
 static void test_reset(void)
 {
     uint32_t seed;
@@ -399,7 +404,8 @@ static void test_reset(void)
 
 /*
  * A poll copies at most HT_KERNEL_RING_READS pages; the next polls read the
- * rest. ht_ft_follow_polls() returns a number of polls that suffices.
+ * rest. ht_ft_follow_polls() returns at least the number of polls that this
+ * takes.
  */
 static void test_bounded(void)
 {
@@ -422,7 +428,7 @@ static void test_bounded(void)
     finish(&t);
 }
 
-/* The reads of a poll are bounded however many processors have events. */
+/* The number of pages that a poll copies is bounded for LG_CPUS processors. */
 static void test_many(void)
 {
     unsigned i, cpu;
@@ -436,7 +442,7 @@ static void test_many(void)
     }
     do {
         look(&t);
-        /* A page takes at least three reads. */
+        /* A page takes at least 3 of the HT_KERNEL_RING_READS reads. */
         g_assert_cmpuint(ht_ft_follow_copied(t.f), <=, 4096u *
                          HT_KERNEL_RING_READS / 3);
     } while (ht_ft_follow_more(t.f));

@@ -2,8 +2,8 @@
 /*
  * hypertrace record --flight: count the ends of a guest's boots
  *
- * Only this test proves which resets and panics count, whichever sources report
- * them, how late and in which order.
+ * Promise: a reset or a panic counts once, although several sources report it,
+ * late and in different orders.  Comments in cases[] name exceptions.
  */
 #include "hypertrace/base.h"
 #include "record/flight-boots.h"
@@ -11,7 +11,8 @@
 #define SECOND UINT64_C(1000000000)
 
 /*
- * The guest as a recorder has seen it, the time, and the deaths counted so far
+ * What a recorder knows about a guest, the time in ns, and the numbers of
+ * resets and panics counted so far
  */
 typedef struct Guest {
     HtFlightBoots b;
@@ -38,10 +39,11 @@ static void poll_for(Guest *g, uint64_t ns)
 
 /*
  * Observations, one a character: b: a boot's first events are found; k: the log
- * of its kernel is found; g: this log is no longer found; p: the log has a
- * panic; P, R: the monitor reports a panic, a reset; space: the recorder polls
- * for 100 ms; _: for 5 s.  The recorder does not poll between characters that
- * have no space between them.
+ * of its kernel is found; g: this log is no longer found; p: a panic is found
+ * in the present log or, after g, in the last log; P, R: the monitor reports a
+ * panic, a reset; space: the recorder polls once, and 100 ms pass; _: the
+ * recorder polls every 100 ms for 5 s.  Without a space or _ between two
+ * characters, the recorder does not poll between them.
  */
 static const struct {
     const char *seen;
@@ -52,8 +54,9 @@ static const struct {
     { "b k _ p _ g _ b k _", 0, 1 },
     { "bk _ p _ gb _ k _ p _", 0, 2 },
     /*
-     * A boot's panic is read only together with, or after, the next boot's
-     * begin; the last of these rows has no panic.
+     * The recorder finds a boot's panic in the poll that finds the next boot,
+     * or in a later poll: the boot then counts as a reset, too.  In the last of
+     * these rows, no boot panics.
      */
     { "bk _ gpb _ k _ p _", 0, 2 },
     { "bk _ gb p _ k _ p _", 1, 2 },
@@ -77,7 +80,7 @@ static const struct {
     { "bk _ P _ R _ gb k _", 1, 1 },
     { "bk _ pP _ R gb k _ Pp _ R _", 2, 2 },
     { "bk _ p P P _ R gb k _", 1, 1 },
-    /* a panic before the first event of a boot */
+    /* The monitor's report comes before the boot's first events are found. */
     { "bk _ R g P _ R _ b k _ R _", 2, 1 },
     { "bk _ R g P _ R _ P _ R _ b k _ p _", 1, 3 },
     { "P R _ bk _ R _", 1, 1 },
@@ -137,8 +140,8 @@ typedef struct Boot {
 
 /*
  * Let the recorder see the life and the end of boot @i, with a monitor if
- * @monitor. Returns true if the panic in the log must still be shown, together
- * with the next boot.
+ * @monitor. Returns true if the boot has panicked and the caller must still let
+ * the recorder find the panic in the log, together with the next boot.
  */
 static bool live(Guest *g, const Boot *boot, unsigned i, bool monitor)
 {
@@ -205,7 +208,7 @@ static void test_random(void)
             g.n.panic_boot = n;
         }
         see(&g, " ");
-        /* Without a monitor, only one more boot shows the end of boot @n. */
+        /* One more boot ends boot @n, if nothing has reported its end yet. */
         g.n.boots = n + 1;
         see(&g, "_");
         g_assert_cmpuint(g.panics, ==, panics);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace record --flight: the causes of recordings, the folder of
- * recordings, and a guest that is followed while a disk hangs
+ * recordings, and a guest that is followed while the process that writes a
+ * recording is stopped
  *
- * The guest's ring is written by this program, and so are the messages of
- * QEMU's monitor.
+ * The test program writes the guest's ring and the messages of QEMU's monitor.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
@@ -136,7 +136,7 @@ static gint by_name(gconstpointer a, gconstpointer b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The recordings' names, sorted */
+/* Names in the folder of recordings that do not begin with ".", sorted */
 static GPtrArray *names(const Test *t)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
@@ -177,7 +177,10 @@ static unsigned count(const Test *t)
     return all->len;
 }
 
-/* Return the number of events in a recording; assert that none is missing. */
+/*
+ * Return the number of events in a recording; assert that none is missing
+ * between the first and the last event of each processor.
+ */
 static unsigned recorded(const Test *t, const char *name)
 {
     g_autofree char *path = g_build_filename(t->dir, name, NULL);
@@ -350,7 +353,10 @@ static void test_no_ring(void)
     km_kernel_free(&kernel);
 }
 
-/* Let the session read the format of an event, as from a kernel's memory. */
+/*
+ * Give the session a list of formats with one event, as if it had read the list
+ * in a kernel's memory.
+ */
 static void find_format(Test *t, unsigned id, const char *name)
 {
     HtSessionPlace *p = t->session->places->pdata[0];
@@ -495,8 +501,9 @@ static void test_long_message(void)
 }
 
 /*
- * The end of QEMU, or a reset, after a panic causes a second recording only if
- * there are new events.
+ * After the recording of a panic, a shutdown, a reset and the end of QEMU cause
+ * no second recording if there are no new events. With new events, the end of
+ * QEMU causes one.
  */
 static void test_same_end(void)
 {
@@ -529,8 +536,8 @@ static void test_same_end(void)
 
 /*
  * A guest panics again and again: each of its first 16 panics is recorded at
- * once. The panics after them share a recording, which is made when a user asks
- * for one.
+ * once. The panics after them share a recording, which is made when the limit
+ * allows it (5 s later) or, as here, when a user asks for a recording.
  */
 static void test_share(void)
 {
@@ -667,7 +674,7 @@ static void test_next_number(void)
     g_assert_cmpint(g_rmdir(top), ==, 0);
 }
 
-/* Only the owner can read a recording. */
+/* With a umask of 0, no other user than the owner may read a recording. */
 static void test_private(void)
 {
     static const char * const files[] = { "", "info", "cpu0", "cpu1" };
@@ -693,9 +700,9 @@ static void test_private(void)
 }
 
 /*
- * Two recorders cannot use one folder. A recorder that starts removes the
- * half-written recording of one that was killed, and refuses a folder in which
- * others can write.
+ * Two recorders cannot use one folder at the same time. A recorder that starts
+ * removes the half-written recording of a recorder that was killed, and refuses
+ * a folder in which others can write.
  */
 static void test_folder(void)
 {
@@ -728,7 +735,7 @@ static void test_folder(void)
 
 /*
  * Each time the guest writes no event for as long as the limit of silence, one
- * recording is made, also after the machine was paused.
+ * recording is made. After a pause of the machine, a new silence begins.
  */
 static void test_silence(void)
 {
@@ -758,9 +765,9 @@ static void in_child(void)
 }
 
 /*
- * While the writer's process is stopped, the guest is still followed. A cause
- * that comes meanwhile is recorded afterwards, with the events that the guest
- * has written until then.
+ * While the process that writes a recording is stopped, the recorder still
+ * polls the guest. For a cause that comes meanwhile, a second recording is
+ * written after the first, with all events up to that time.
  */
 static void test_disk_hangs(void)
 {
@@ -792,15 +799,15 @@ static void test_disk_hangs(void)
 
 /* State of a job that does one piece of work after another */
 typedef struct Work {
-    int polls;                  /* number of polls so far */
-    int pieces;                 /* the job may finish its piece of work */
-    int within;                 /* the job is within a piece of work */
+    int polls;                  /* number of polls that the test counted */
+    int pieces;                 /* bool: the job may finish its piece of work */
+    int within;                 /* bool: the job is within a piece of work */
 } Work;
 
 static Work work;
 static unsigned forks, forks_within;
 
-/* Each piece of work takes until the second poll after its start. */
+/* A piece of work ends after two counted polls, if @pieces is set. */
 static void do_work(HtJob *job, void *opaque)
 {
     Work *w = opaque;
@@ -824,9 +831,9 @@ static void before_fork(void)
 }
 
 /*
- * Promise: the process that writes a recording is forked while a job is between
- * two pieces of work, where the job holds no lock. If the job does not finish
- * its piece, the process is forked nevertheless.
+ * Promise: the recorder waits to fork the process that writes a recording until
+ * a job is between two pieces of work, when the job holds no lock. If the job
+ * does not finish its piece for some time, the recorder forks nevertheless.
  */
 static void test_job(void)
 {
@@ -875,7 +882,10 @@ static char *reply(int fd)
     return g_strdup(buf);
 }
 
-/* Requests that wait at the same time share one recording. */
+/*
+ * Requests that wait at the same time share one recording. Before a ring or a
+ * log was found, a request gets an error.
+ */
 static void test_requests(void)
 {
     g_autofree char *none = NULL, *one = NULL, *two = NULL;

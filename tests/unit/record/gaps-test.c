@@ -3,8 +3,9 @@
  * Find out whether a recording has a gap between two times
  *
  * Promise: no gap is missed, however many there are. The test adds more gaps
- * than are kept apart: all in one segment of the clock, each in a segment of
- * its own, or each in an epoch of its own.
+ * than the list stores: all in one segment of the clock, each in a segment of
+ * its own, or each in an epoch of its own. The list then merges further gaps or
+ * takes the rest of the recording for one gap.
  */
 #include "hypertrace/base.h"
 
@@ -51,7 +52,7 @@ static void test_many(void)
             g_assert_true(between(g, 0, form == 2 ? i : 0, form == 1 ? i : 0,
                                   i * 100 + 2, i * 100 + 3));
         }
-        /* The oldest gaps are never merged: no gap is between 10 and 100. */
+        /* The first 65,536 gaps are not merged: none is from 10 to 100. */
         g_assert_false(between(g, 0, 0, 0, 10, 100));
         ht_gaps_free(g);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: helper guests that answer, misbehave, or end early
+ * hypertrace record: helper guests that answer, hang, or end early
  *
- * A helper guest runs a kernel in QEMU and prints the kernel's data.  Here a
- * script takes QEMU's place, and a file that of busybox.
+ * A helper guest runs a kernel in QEMU and prints the kernel's data.  In this
+ * test, a script runs instead of QEMU, and busybox is only an ELF header.
  */
 #include "hypertrace/base.h"
 #include <elf.h>
@@ -31,8 +31,8 @@ static void remove_file(const char *name)
 }
 
 /*
- * Start a helper guest; @script runs in QEMU's place. Return the answer that it
- * prints.
+ * Start a helper guest; @script runs instead of QEMU. Return the answer that it
+ * prints, decompressed; NULL with @error set if none comes in @seconds.
  */
 static char *ask(const char *script, unsigned seconds, GError **error)
 {

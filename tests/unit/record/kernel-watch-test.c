@@ -2,9 +2,9 @@
 /*
  * Distinguish the running kernel from the dead kernels of earlier boots
  *
- * Only this test proves that a dead kernel is not followed instead of a
- * running or later one, whatever is left of the dead kernel's memory, and that
- * a boot at the address of the last one is noticed.  A kernel that is alone in
+ * Promise: the watch does not follow a dead kernel instead of a running or
+ * later kernel, also if the dead kernel's clock was overwritten.  The watch
+ * notices a boot at the address of the boot before.  A kernel that is alone in
  * memory is followed without a proof that it runs (test_only).
  */
 #include "hypertrace/base.h"
@@ -61,7 +61,7 @@ static void tick(Test *t, uint64_t phys, uint64_t ticks)
 
 /*
  * Poll for 10 s of the watch's clock.  @runs: address of the kernel that runs,
- * or 0.  Return: HT_WATCH_KERNEL and HT_WATCH_GONE, if a poll returned them
+ * or 0.  Return: HT_WATCH_KERNEL and HT_WATCH_GONE, each if a poll returned it
  */
 static unsigned look(Test *t, uint64_t runs)
 {
@@ -85,7 +85,7 @@ static void expect(const Test *t, uint64_t phys)
     g_assert_cmphex(k ? ht_guest_kernel_phys(k) : 0, ==, phys);
 }
 
-/* The only kernel in RAM is found at once, and kept while it stands still. */
+/* The only kernel in RAM is found and kept although its clock stands still. */
 static void test_only(void)
 {
     Test t;
@@ -106,8 +106,8 @@ static const uint64_t dead_clocks[] = {
 };
 
 /*
- * A dead kernel and one that boots: the second is followed, whatever the clock
- * of the first.
+ * A second kernel boots while the first kernel is still in RAM: the watch
+ * follows the second, also if the first kernel's clock was overwritten.
  */
 static void test_dead_clock(void)
 {
@@ -121,7 +121,7 @@ static void test_dead_clock(void)
         place(&t, FIRST, 1000);
         look(&t, FIRST);
         expect(&t, FIRST);
-        /* The recorder knows the first kernel, or starts after the reset. */
+        /* A new watch does not know which of the kernels was there first. */
         if (i % 2) {
             ht_kernel_watch_free(t.watch);
             t.watch = ht_kernel_watch_new(&t.mem, t.kernel.image, false, now);
@@ -136,7 +136,8 @@ static void test_dead_clock(void)
 }
 
 /*
- * While no kernel runs, as in a boot loader's menu, no dead kernel is followed.
+ * When the followed kernel is overwritten and none runs, as in a boot loader's
+ * menu, the watch does not return to the kernel of an earlier boot.
  */
 static void test_no_kernel_runs(void)
 {
@@ -163,7 +164,8 @@ static void test_no_kernel_runs(void)
 
 /*
  * The watch knows a kernel's boot by its stack canary. If something overwrites
- * the canary, the kernel is gone, and no search finds it again.
+ * the canary, the watch drops the kernel, and does not take it again while the
+ * kernel's clock stands still.
  */
 static void test_canary(void)
 {
@@ -212,8 +214,8 @@ static void test_older(void)
 }
 
 /*
- * If the guest ends, its kernel is accepted even if no poll could prove that it
- * runs.
+ * If the guest ends, the watch takes the kernel that booted last even if no
+ * poll could prove that this kernel runs.
  */
 static void test_last_boot(void)
 {
@@ -231,8 +233,8 @@ static void test_last_boot(void)
 }
 
 /*
- * After the guest's end, no kernel's clock moves: the kernel with the latest
- * clock is read.
+ * If the polls have seen neither of two kernels run, only the last poll, at the
+ * guest's end, takes a kernel: the kernel with the later clock.
  */
 static void test_last(void)
 {
@@ -249,8 +251,8 @@ static void test_last(void)
 }
 
 /*
- * A kernel boots again at the same address, and its clock is already later when
- * the next poll comes.
+ * A kernel boots again at the same address, and at the next poll its clock is
+ * later than that of the boot before: the watch notices the boot.
  */
 static void test_same_address(void)
 {
@@ -301,8 +303,8 @@ static void test_short_boots(void)
 }
 
 /*
- * A kernel boots again at the same address and stops before a search has seen
- * it move.
+ * A kernel boots again at the same address, and its clock stops before a search
+ * has seen it move: the watch follows the new boot.
  */
 static void test_same_address_stops(void)
 {

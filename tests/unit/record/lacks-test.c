@@ -8,9 +8,10 @@
 #include "record/record.h"
 
 /*
- * Promise: a kernel without the features that the chosen buffer needs is
- * refused before it boots, with a message that names its release and the
- * feature. The kernels of this test cannot put a ring into reserved memory.
+ * Promise: for a kernel that cannot be recorded with --buffer boot, or with no
+ * --buffer, ht_record_lacks() returns a text with the kernel's release and what
+ * is missing or what to do. The kernels of this test cannot put a ring into
+ * reserved memory.
  */
 static void test_lacks(void)
 {

@@ -13,8 +13,9 @@
 
 /*
  * A session has 20 events, numbered from 0; the first poll finds 9 of them in
- * the ring. @count: number of matching events if the recorder started the
- * guest; @running: if the guest ran before; -1: the text is refused
+ * the ring. @count: number of events that match if the recorder started the
+ * guest; @running: if the guest ran before the recorder; -1 in both: the text
+ * is refused with @message
  */
 static const struct {
     const char *text;
@@ -65,8 +66,8 @@ static HtMatch *new_match(const char *text, GError **error)
 }
 
 /*
- * An event that matches is counted once.  In a guest that ran before, the
- * events that its ring had before the first poll do not count.
+ * An event that matches is counted once.  In a guest that ran before the
+ * recorder, the events that the first poll finds in the ring do not count.
  */
 static void test_match(void)
 {
@@ -123,9 +124,9 @@ static HtMatch *begin_running(Test *t)
 }
 
 /*
- * In a guest that ran before, the event that shows that a ring is in use
- * matches. The earlier events of its ring do not match, and neither do those of
- * another ring in the memory.
+ * In a guest that ran before the recorder, a ring is recorded from the first
+ * event after the first poll on. This event counts as a match. The events that
+ * the first poll found in each of two rings do not count.
  */
 static void test_match_first(void)
 {
@@ -150,7 +151,7 @@ static void test_match_first(void)
     ht_match_free(m);
 }
 
-/* After a reset, all events of the next boot's ring match. */
+/* After a reset, all events of the next boot's ring are compared. */
 static void test_match_boot(void)
 {
     unsigned n = 0;
@@ -175,7 +176,7 @@ static void test_match_boot(void)
     ht_match_free(m);
 }
 
-/* Events that are read before the formats of events are counted as skipped. */
+/* Events that a session reads before it has their formats count as skipped. */
 static void test_match_skipped(void)
 {
     HtMatch *m = new_match("probe", NULL);
@@ -198,8 +199,8 @@ static void test_match_skipped(void)
 
 /*
  * Lines of a kernel's log that match. @count: their number if the recorder
- * started the guest; @running: if the guest ran before, so that the lines
- * before the first poll do not count
+ * started the guest; @running: if the guest ran before the recorder, so that
+ * the lines that the first poll finds do not count
  */
 static const struct {
     const char *text;
@@ -214,7 +215,7 @@ static const struct {
     { "probe", 0, 0, NULL },
 };
 
-/* Each line of the log that matches is counted exactly once. */
+/* Lines of two boots that match are counted as the table says. */
 static void test_match_line(void)
 {
     const uint64_t first = 8 * MIB, second = 24 * MIB;
@@ -255,8 +256,8 @@ static void test_match_line(void)
 }
 
 /*
- * Promise: of a long line, as only a hostile guest's log has, the first 2 KiB
- * are compared.
+ * Promise: of a longer line, as a hostile guest's log may have, only the first
+ * 2 KiB are compared.
  */
 static void test_match_long(void)
 {

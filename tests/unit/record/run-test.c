@@ -2,7 +2,8 @@
 /*
  * hypertrace record reads a process whose mappings change
  *
- * A child stands for QEMU. Its memory has a kernel with a log, but no ring.
+ * A child process stands for QEMU. The child's memory has a kernel with a log,
+ * but no ring.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
@@ -16,7 +17,7 @@
 #define MIB         (UINT64_C(1) << 20)
 #define RAM_SIZE    (32 * MIB)
 #define KERNEL_AT   (8 * MIB)
-/* Place of the kernel that boots after the first one */
+/* Offset in RAM of the kernel that boots after the first kernel */
 #define SECOND_AT   (14 * MIB)
 #define DEADLINE_US (60 * G_USEC_PER_SEC)
 /* Time in which the recorder reads QEMU's mappings several times */
@@ -26,7 +27,7 @@ typedef struct Test {
     KmKernel kernel;
     char *dir;
     char *log;
-    uint8_t *ram;               /* the child's */
+    uint8_t *ram;               /* the guest's RAM; valid in the child */
     unsigned printed;
 } Test;
 
@@ -46,7 +47,7 @@ static void boot(Test *t, uint64_t at, uint64_t seconds)
     km_place(&t->kernel, t->ram, RAM_SIZE, at, 0, seconds);
 }
 
-/* Print a line, and wait until it is in the recording. */
+/* Add a line to the kernel's log; wait until the recording has the line. */
 static void print(Test *t, uint64_t at)
 {
     g_autofree char *text = g_strdup_printf("line %u", ++t->printed);
@@ -64,7 +65,7 @@ static void print(Test *t, uint64_t at)
     }
 }
 
-/* QEMU maps other memory, again and again. */
+/* The process maps other memory several times, and the kernel prints on. */
 static void map_others(Test *t)
 {
     int64_t end;
@@ -80,7 +81,7 @@ static void map_others(Test *t)
     }
 }
 
-/* QEMU uses other memory for the guest, in which another kernel boots. */
+/* The process replaces the guest's memory, and another kernel boots there. */
 static void move_ram(Test *t)
 {
     uint8_t *first;
@@ -166,7 +167,7 @@ static void record(Test *t, pid_t pid)
  * Promise: while a kernel's log is read from a memory, changes of other memory
  * of the process do not make the recorder read the same log again, as that of
  * another boot. If the memory of the kernel is gone, the next kernel is found
- * wherever it is.
+ * at another offset in other memory.
  */
 static void test_memory(gconstpointer data)
 {

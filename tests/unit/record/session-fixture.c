@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Make a recording session of an artificial guest, for the tests of sessions
+ * Make recording sessions of artificial guests
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

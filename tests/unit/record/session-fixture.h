@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Make a recording session of an artificial guest, for the tests of sessions
+ * Make recording sessions of artificial guests
  */
 #ifndef SESSION_FIXTURE_H
 #define SESSION_FIXTURE_H
@@ -14,7 +14,7 @@
 #define RINGS   40
 #define NR      8
 
-/* A guest whose memory holds each of its rings in a separate part */
+/* A guest with rings at different offsets in its memory, and its session */
 typedef struct Test {
     FtGuest g[RINGS];
     HtFtMem mem;
@@ -23,26 +23,26 @@ typedef struct Test {
     char *dir;
     uint64_t ns;                /* value of the guest's clock in ns */
     /*
-     * offset in memory of a part of ring 0 that appears just after the session
-     * has read its place; 0: none, or it has appeared
+     * offset in memory of a processor's part of ring 0; the part appears just
+     * after a read of more than 8 bytes there. 0: none, or it has appeared
      */
     uint64_t appears;
     /*
-     * cost: ns that the session takes to test one place for a ring; spent: sum
-     * of the ns that it took for all places so far
+     * cost: ns of the host's clock for each read at a multiple of 2 MiB, where
+     * a search tests for a ring, except at ring 0; spent: sum of them so far
      */
     uint64_t cost, spent;
 } Test;
 
-/* The host's clock in ns; each poll adds 10 ms */
+/* The host's clock in ns; each st_look() adds 10 ms */
 extern uint64_t st_clock_ns;
 
-/* Set up a guest with @size bytes of RAM.  st_begin() starts its session. */
+/* Set up a guest with @size bytes of RAM.  st_begin() starts a session. */
 void st_setup(Test *t, uint64_t size);
 
 /*
- * Set up a guest with 64 MiB of RAM, the buffer @ram, and a kernel at @phys.
- * st_begin() starts its session.
+ * Set up a guest with 64 MiB of RAM, the buffer @ram. Make @kernel, and place
+ * it at @phys with one line in its log. st_begin() starts a session.
  */
 void st_setup_kernel(Test *t, KmKernel *kernel, uint8_t *ram, uint64_t phys);
 
@@ -59,19 +59,20 @@ void st_events(Test *t, unsigned ring, unsigned n);
 void st_look(Test *t);
 
 /*
- * Poll until the session reads a kernel's log; if !@there, until it reads none.
+ * Poll, at most 1000 times, until the session reads a kernel's log; if !@there,
+ * until it reads none.
  */
 void st_look_for_kernel(Test *t, bool there);
 
 /*
- * Write an event before each poll until the session records the ring; add the
- * number of these events to *@written
+ * Write an event to @ring before each poll, until a poll records events; add
+ * the number of events written to *@written
  */
 void st_find(Test *t, unsigned ring, unsigned *written);
 
 /*
  * Count the recording's events of each boot in @boots, which has room for @max
- * boots; return the number of all events
+ * boots; return the number of events of all boots
  */
 unsigned st_recorded(const Test *t, unsigned *boots, unsigned max);
 
