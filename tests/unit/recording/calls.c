@@ -44,11 +44,14 @@ void make_pairs(const char *dir)
         make_switch(m, 1, i * 21 * MS + 5 * US, 10 + i, "worker", 1, 0,
                     "swapper/1");
     }
-    /* woken twice: the second wakeup counts */
+    /* a task is woken twice before it runs: its latency is 2 ms, not 3 ms */
     wakes(m, 0, 100 * MS, 0, 20);
     wakes(m, 0, 101 * MS, 0, 20);
     make_switch(m, 1, 103 * MS, 0, "swapper/1", 0, 20, "twice");
-    /* a task woken while it runs, then preempted and run again: no latency */
+    /*
+     * a task is woken while it runs, then preempted, then runs again: `latency`
+     * has no pair for this wakeup
+     */
     wakes(m, 0, 104 * MS, 0, 20);
     make_switch(m, 1, 105 * MS, 20, "twice", 0, 0, "swapper/1");
     make_switch(m, 1, 106 * MS, 0, "swapper/1", 0, 20, "twice");
@@ -64,8 +67,9 @@ void make_pairs(const char *dir)
     irq(m, 1, 110 * MS + 8 * US, 5, false);
     irq(m, 0, 110 * MS + 10 * US, 5, false);
     /*
-     * A gap on CPU 1 lies between the wakeup of task 30 and its switch, and
-     * within an interrupt of CPU 1; an interrupt of CPU 0 is complete.
+     * CPU 1 has a gap from 121 to 123 ms. It begins between the wakeup of task
+     * 30 and the switch to this task, and lies within an interrupt of CPU 1. An
+     * interrupt of CPU 0 is complete.
      */
     wakes(m, 0, 120 * MS, 0, 30);
     irq(m, 0, 121 * MS, 5, true);
@@ -81,16 +85,17 @@ void make_pairs(const char *dir)
     make_switch(m, 0, 10 * MS, 0, "swapper/0", 0, 50, "other");
     wakes(m, 0, 20 * MS, 50, 51);
     make_switch(m, 0, 70 * MS, 50, "other", 0, 51, "second");
-    /*
-     * a task is woken before the guest's clock goes back, and runs after that
-     */
+    /* a task is woken in one segment of the clock and runs in the next one */
     wakes(m, 0, 80 * MS, 51, 52);
     make_step(m);
     make_switch(m, 0, 81 * MS, 51, "second", 0, 52, "third");
     make_end(m);
 }
 
-/* A task sleeps twice: first until an interrupt wakes it, then for a disk. */
+/*
+ * A task sleeps three times: until an interrupt wakes it, until the task "disk"
+ * wakes it, and while another CPU has a gap.
+ */
 void make_naps(const char *dir)
 {
     Make *m = make_new(dir);
@@ -104,7 +109,7 @@ void make_naps(const char *dir)
     make_switch(m, 0, 11 * MS, 7, "napper", 2, 8, "disk");
     wakes(m, 0, 13 * MS, 8, 7);
     make_switch(m, 0, 14 * MS, 8, "disk", 2, 7, "napper");
-    /* flame does not count a sleep during which another CPU has a gap */
+    /* flame does not count the third sleep: its wakeup may be in the gap */
     make_switch(m, 0, 15 * MS, 7, "napper", 1, 0, "swapper/0");
     wakes(m, 1, 15 * MS, 0, 9);
     make_gap(m, 1, 1);
@@ -172,7 +177,7 @@ void make_functions(const char *dir)
     leaves(m, 1, t + 9 * US, 0, TEXT + IDLE, 0, t + 2 * US);
     leaves(m, 0, t + 10 * US, 7, TEXT + WALK, 1, t + 1 * US);
     leaves(m, 0, t + 20 * US, 7, TEXT + READ, 0, t);
-    /* a gap hides a switch and the ends of the calls of WALK and LEAF */
+    /* a gap after a switch hides the ends of the calls of WALK and LEAF */
     t = 20 * MS;
     enters(m, 0, t, 7, TEXT + READ, 0);
     enters(m, 0, t + 1 * US, 7, TEXT + WALK, 1);
@@ -181,15 +186,15 @@ void make_functions(const char *dir)
     make_gap(m, 0, 4);
     leaves(m, 0, t + 9 * US, 7, TEXT + READ, 0, t);
     /*
-     * A gap hides the begins of calls: only their ends follow.  With the
-     * kernel's tracing_thresh, too, calls have only ends.
+     * A gap hides the begins of calls: only their ends follow.  Such a sequence
+     * also occurs without a gap, if the kernel's tracing_thresh is set.
      */
     t = 30 * MS;
     make_gap(m, 0, 0);
     leaves(m, 0, t + 4 * US, 7, TEXT + LEAF, 2, t + 2 * US);
     leaves(m, 0, t + 5 * US, 7, TEXT + WALK, 1, t + 1 * US);
     leaves(m, 0, t + 9 * US, 7, TEXT + READ, 0, t);
-    /* the tracer `function`: calls are nested by their callers */
+    /* events of the tracer `function`: each names a function and its caller */
     t = 40 * MS;
     calls(m, t, TEXT + READ + 4, TEXT + 0x10);
     calls(m, t + 1 * US, TEXT + WALK + 4, TEXT + READ + 0x20);

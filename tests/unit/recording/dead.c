@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Write a file as a killed QEMU leaves it: the stream memory of a device
+ * Write the file in which a killed QEMU leaves the stream memory of a device
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
@@ -20,8 +20,9 @@ static void write_file(const char *dir, const char *name, const void *data,
 }
 
 /*
- * Fill a stream with @n events that have the numbers from 0 to @n - 1, with
- * 1 us between them.
+ * Write @n events to the ring of a stream, with the numbers from 0 to @n - 1
+ * and 1 us between two events. If the ring is full, new events overwrite the
+ * oldest.
  */
 static void fill(CtMemory *m, uint32_t stream, const char *name, uint64_t n)
 {
@@ -41,8 +42,9 @@ static void fill(CtMemory *m, uint32_t stream, const char *name, uint64_t n)
 }
 
 /*
- * Write three streams: one that has overwritten events, a short one, and one
- * that was never open.
+ * Write memory of three streams: stream 0 has overwritten events, stream 1 was
+ * never open, and stream 2 has 20 events. The file "short" lacks the memory's
+ * last byte.
  */
 void make_dead(const char *dir)
 {

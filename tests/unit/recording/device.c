@@ -117,8 +117,8 @@ void device_think(Device *d, uint64_t host, uint32_t n)
 }
 
 /*
- * Put an event with terminal controls in a text, a text of maximum length, and
- * the text @some.
+ * Put an event "odd": it has the text @some, a text with terminal controls, and
+ * a text of maximum length.
  */
 static void put_odd(Device *d, uint64_t ns, const char *some)
 {

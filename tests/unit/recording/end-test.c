@@ -38,7 +38,7 @@ static void make(GRand *rand, const char *dir)
         p.epoch = epoch;
         p.segment = segment;
         p.base_ns = ns[cpu] += g_rand_int_range(rand, 0, 1000000000);
-        /* Each record is 1 us later than the previous one. */
+        /* The records are at 1 us, 2 us ... after the piece's base_ns. */
         for (j = 0; j < p.size / 16; j++) {
             data[4 * j] = ht_le32(3 | 1000u << 5);
             data[4 * j + 1] = ht_le32(5);
@@ -53,8 +53,8 @@ static void make(GRand *rand, const char *dir)
 }
 
 /*
- * Append a part of a header, or bytes that are no header, to the file of a
- * random processor, if it has one. Return whether a reader counts that as
+ * Choose a random processor. If it has a file, append a part of a header, or
+ * bytes that are no header. Return whether a reader counts these bytes as
  * damage.
  */
 static bool damage(GRand *rand, const char *dir)
@@ -86,7 +86,11 @@ static bool is_wanted(const HtRecEvent *ev, uint32_t epoch, uint64_t ns)
     return ev->epoch <= epoch && ev->ns <= ns;
 }
 
-/* Return a hash of the sequence of wanted events. */
+/*
+ * Read the recording. Return a hash of the sequence of the events up to @epoch
+ * and @ns. Set @events to the number of all events that were read, and @end to
+ * the last of them.
+ */
 static uint64_t sum(HtRecording *r, uint32_t epoch, uint64_t ns,
                     uint64_t *events, HtRecEnd *end)
 {
@@ -119,10 +123,11 @@ static void clean(const char *dir)
 }
 
 /*
- * For random recordings and limits: the end that ht_rec_end() finds is that of
- * a whole read, and a read with a limit has all events within the limit, also
- * if the guest boots again or its clock goes back.  With a low limit, fewer
- * events are read.  Promise: --to and --boot miss no event.
+ * Promise: --to and --boot miss no event.  For random recordings and limits,
+ * the end that ht_rec_end() finds is that of a whole read; it finds none if the
+ * end of a file is damaged.  A read with a limit has all events within the
+ * limit, also if the guest boots again or its clock goes back.  Some limits
+ * save the reading of later events.
  */
 static void test_random(void)
 {

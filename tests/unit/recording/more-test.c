@@ -2,9 +2,10 @@
 /*
  * Read a recording while it is written
  *
- * Promise: ht_rec_more() loses no event and repeats none, whatever was written
- * between two calls.  The events are in the order of time if, when a call
- * passes a limit, all events before that limit are in the files.
+ * Promise: with ht_rec_more(), a reader loses no event of an intact file and
+ * repeats none, wherever the bytes that were written so far end.  The events
+ * are in the order of time if, at each call with a limit, the files have all
+ * events before that limit.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/recording.h"
@@ -45,7 +46,7 @@ static GByteArray *piece(uint32_t count, uint64_t ns, uint32_t *number)
 
     g_byte_array_append(a, (uint8_t *)&h, sizeof(h));
     for (i = 0; i < count; i++) {
-        /* time since the last event in ns; the record has 12 bytes of data */
+        /* time since the previous event in ns; 3: the data have 12 bytes */
         put_u32(a, !!i << 5 | 3);
         put_u32(a, 5);
         put_u32(a, 0);
@@ -61,7 +62,10 @@ typedef struct File {
     uint32_t events;
 } File;
 
-/* Write some of the bytes that a file lacks; they may end inside of a piece. */
+/*
+ * Append bytes of @f that its file lacks: all of them if @all, else a random
+ * number of them, which may end inside a piece.
+ */
 static void write_some(File *f, unsigned cpu, bool all)
 {
     g_autofree char *name = g_strdup_printf("cpu%u", cpu);
@@ -75,8 +79,9 @@ static void write_some(File *f, unsigned cpu, bool all)
 }
 
 /*
- * Read events. If @before is not 0: only those before time @before, in the
- * order of time
+ * Read the events that the files have, and check that no event is missing. If
+ * @before is not 0, check that all are before the time @before and in the order
+ * of time. Between two events, sometimes append bytes to a file.
  */
 static void read_all(HtRecording *r, uint64_t before, uint64_t *last,
                      uint32_t *next, File *files)
@@ -121,7 +126,10 @@ static void test_grow(gconstpointer ordered)
         files[i].bytes = g_byte_array_new();
     }
     for (round = 0; round < ROUNDS; round++) {
-        /* All events before @done are in the files, some later ones, too. */
+        /*
+         * After the first loop, the files have all events before @done; the
+         * second loop adds events from @done on, and may write them in part.
+         */
         done = ns;
         for (i = 0; i < CPUS; i++) {
             write_some(&files[i], i, true);
@@ -163,8 +171,8 @@ static void test_grow(gconstpointer ordered)
 
 /*
  * If damaged bytes lie before a piece that is only partly written, the piece's
- * first event tells that events are lost once the piece is whole. A piece is
- * damage if it is older than the piece before it: it has an earlier epoch and
+ * first event has lost_before set, once the piece is whole. A piece counts as
+ * damage if it is older than the last valid piece: it has an earlier epoch and
  * no later host_after, or the same epoch and an earlier host_after. A
  * processor's file that cannot be opened is an error.
  */
@@ -173,7 +181,10 @@ static void test_damage(void)
     g_autoptr(HtRecording) r = NULL;
     g_autoptr(GByteArray) bytes = NULL;
     g_autofree char *info = NULL, *cpu0 = NULL, *cpu1 = NULL;
-    /* the last two rows: a recorder that follows two rings at once */
+    /*
+     * pieces that are appended in this order; @copy: counts as damage. The last
+     * two rows are as of a recorder that follows two rings at once.
+     */
     static const struct {
         uint32_t epoch;
         uint64_t host_after;
@@ -222,7 +233,7 @@ static void test_damage(void)
         damaged += rows[i].copy ? bytes->len : 0;
         g_assert_cmpuint(ht_rec_damaged(r), ==, damaged);
     }
-    /* A boot has the number of its epoch plus 1, so this epoch has none. */
+    /* Boots are shown as epoch + 1, which overflows here: refuse the piece. */
     ht_put_le32(bytes->data + offsetof(HtRecPieceHeader, epoch), UINT32_MAX);
     append("cpu0", bytes->data, bytes->len);
     ht_rec_more(r, UINT64_MAX);

@@ -111,8 +111,8 @@ static void make_piece(HtFtPiece *p, uint32_t *data, uint32_t cpu)
 }
 
 /*
- * A recording can be read if it has more processors than the process may open
- * files.
+ * A recording of 400 processors can be written and read by a process that may
+ * open 350 files at a time.
  */
 static void test_processors(void)
 {
@@ -159,7 +159,7 @@ static void test_processors(void)
     teardown();
 }
 
-/* Files of processors above the limit, which are not read, are counted. */
+/* Files of processors from number 1024 on are counted, but not read. */
 static void test_left_out(void)
 {
     static const char * const more[] = { "cpu1024", "cpu2000",

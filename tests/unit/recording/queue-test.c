@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Queue that keeps the newest pieces in a bounded amount of memory
+ * Test the queue that keeps the newest pieces in a bounded amount of memory
  *
- * Promise: the queue holds exactly the newest pieces that fit into its size,
- * whatever their sizes are, unchanged and in their order; a recording made of
- * it can be read.
+ * Promise: the queue holds the newest pieces, whatever their sizes are, with
+ * unchanged data, in their order and without a hole.  It has removed a piece
+ * only if it lacked room for two more.  A recording made of it can be read.
  */
 #include <glib/gstdio.h>
 
@@ -12,17 +12,17 @@
 
 #define CPUS        5
 #define PIECES      20000
-/* Maximum number of bytes that the queue adds to a piece's records */
+/* No less than the number of bytes that the queue adds to a piece's records */
 #define OVERHEAD    160
 
 typedef struct Check {
-    /* time stamp that the next piece must have; 0: it may have any */
+    /* time stamp that the next piece must have; 0 before the first piece */
     uint64_t next;
     uint64_t first;
     uint64_t bytes;
     uint64_t events;
     uint32_t seen;              /* bitmap of the processors that had a piece */
-    bool cut;                   /* the queue has removed older pieces */
+    bool cut;                   /* pieces of each processor were removed */
 } Check;
 
 static uint8_t byte_of(uint64_t stamp, uint32_t i)
@@ -47,8 +47,8 @@ static bool check_piece(void *opaque, const HtFtPiece *p)
     first = !(c->seen & 1u << p->cpu);
     c->seen |= 1u << p->cpu;
     /*
-     * if pieces were removed, a processor's first one is "late": the reader
-     * must not expect an earlier piece
+     * If pieces were removed, the first piece that each processor still has is
+     * "late": there is no gap before it.
      */
     if (first && c->cut) {
         g_assert_cmpuint(p->flags, ==, HT_FT_PIECE_LATE);
@@ -79,7 +79,7 @@ static void check_queue(const HtRecQueue *q, uint64_t size, uint64_t last,
     g_assert_cmpuint(c.events, ==, ht_rec_queue_events(q));
     pieces = c.next - c.first;
     if (c.first > 1) {
-        /* the queue is full: it has room for less than two more pieces */
+        /* the queue lacks room for two more pieces of the maximum size */
         g_assert_cmpuint(c.bytes + pieces * OVERHEAD + 2 * largest +
                          2 * OVERHEAD, >=, size);
     }
@@ -231,8 +231,8 @@ static void test_save(void)
 }
 
 /*
- * If a log is too long for the queue, its newest lines are kept, each of them
- * whole.
+ * If the log of a recording in memory exceeds 4 MiB, its newest lines are kept,
+ * each of them whole, and at least about 2 MiB of them.
  */
 static void test_log(void)
 {

@@ -6,14 +6,14 @@
 #define DELTA_BITS      27
 #define TYPE_EXTEND     30
 /*
- * Maximum size in bytes of a record's data if the record's field type_len
- * contains this size; larger data have a size of their own
+ * Maximum size in bytes of data of which a record's field type_len gives the
+ * size; before larger data, the record has a word with their size
  */
 #define LONGEST         112u
 
 typedef struct Field {
     const char *type;
-    /* name of the field, followed by [N] for an array */
+    /* name of the field, followed by [N] or [] for an array */
     const char *name;
     unsigned size;
     bool is_signed;
@@ -109,7 +109,10 @@ static const Format formats[] = {
       " ((unsigned long)(REC->buf))" },
     { "syscalls", "sys_exit_read", MAKE_EXIT_READ,
       { S32("__syscall_nr"), S64("ret") }, "\"0x%lx\", REC->ret" },
-    /* names that are keywords of CTF, or that CTF readers add themselves */
+    /*
+     * "event" and "int" are keywords of CTF. "_event_length" is the name that
+     * a CTF trace gives to the length of the text "event".
+     */
     { "odd", "odd_names", MAKE_ODD,
       { TEXT("event"), { "int", "_event_length", 4, true },
         { "unsigned char", "int", 1, false },
@@ -135,7 +138,7 @@ struct Make {
     uint32_t epoch, segment;
     /* common_flags of the events that are added from now on */
     uint8_t flags;
-    /* arguments of the last make_look(), in ns; 0: not called yet */
+    /* arguments of the last make_look(), in ns; 0 before the first call */
     uint64_t before, after;
 };
 

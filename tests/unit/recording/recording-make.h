@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace tests: recordings of an invented guest
+ * hypertrace tests: make recordings of an invented guest
  *
- * Events are encoded as Linux encodes them, in sub-buffers of 4 KiB, and
- * written by the recording writer.
+ * Events are encoded as Linux encodes them in sub-buffers of 4 KiB, and written
+ * by HtRecWriter.  If that fails, the program exits with a message.
  */
 #ifndef RECORDING_MAKE_H
 #define RECORDING_MAKE_H
@@ -26,7 +26,7 @@ typedef struct Make Make;
 
 /**
  * make_new: begin a recording and write its texts
- * @dir: path of the recording; must not exist
+ * @dir: path of the recording; must not have a recording
  */
 Make *make_new(const char *dir);
 
@@ -66,9 +66,9 @@ void make_step(Make *m);
  * @before: host's clock at the start of the previous poll, ns
  * @after: host's clock at the end of this poll, ns
  *
- * Without a call, the host's clock is 5 s ahead of the guest's; of each piece,
- * @before is the time of its first event, and @after is 1 us after its last
- * one.
+ * Before the first call, the host's clock is 5 s ahead of the guest's, and each
+ * piece has its own times: @before is the host's time of its first event, and
+ * @after is 1 us after the host's time of its last event.
  */
 void make_look(Make *m, uint64_t before, uint64_t after);
 
@@ -95,7 +95,7 @@ void make_exec(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
 void make_console(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
                   const void *text, size_t len);
 
-/* Write whole recordings; calls.c describes them */
+/* Write whole recordings: see calls.c, and the list in story.c */
 void make_pairs(const char *dir);
 void make_hang(const char *dir);
 void make_naps(const char *dir);
@@ -104,8 +104,8 @@ void make_deep(const char *dir);
 void make_full(const char *dir, unsigned single);
 void make_inside(const char *dir);
 /*
- * Write DIR/ht0, stream memory as a killed QEMU leaves it, and DIR/short, which
- * lacks its last byte (see dead.c).
+ * Write DIR/ht0, stream memory as a killed QEMU leaves it, and DIR/short, a
+ * copy without the last byte (see dead.c).
  */
 void make_dead(const char *dir);
 /* Device: a guest's device that writes a trace */
@@ -121,15 +121,15 @@ Device *device_new(const char *dir, uint64_t ns);
 /**
  * device_think: add an event "think" to stream 0
  * @d: the device
- * @host: true date of the event, ns; its recorded date is wrong by up to the
- *         bound in the trace
+ * @host: true date of the event, ns; the trace has a date that is wrong by up
+ *        to the trace's clock precision
  * @n: number of the event
  */
 void device_think(Device *d, uint64_t host, uint32_t n);
 
 /**
- * device_end: write the remaining events, and two events with hostile texts to
- * another stream
+ * device_end: end a trace: write the remaining events to stream 0, and two
+ * events with hostile texts to stream 1, which also has 5 discarded events
  * @d: the device; freed
  */
 void device_end(Device *d);

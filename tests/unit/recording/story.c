@@ -2,29 +2,33 @@
 /*
  * hypertrace tests: write a recording, for tests/unit/tool and for measurements
  *
- *   recording-story story DIR      one of everything, hostile texts included
- *   recording-story slower DIR     one boot; its second initcall takes longer
- *   recording-story kept DIR       boots for which info has no kernel address
+ *   recording-story story DIR      many types of events, and hostile texts
+ *   recording-story slower DIR     a boot with a longer initcall than in story
+ *   recording-story kept DIR       boots, some without a kernel address in info
  *   recording-story pairs DIR      pairs of events for latency (calls.c)
  *   recording-story functions DIR  function events (calls.c)
  *   recording-story hang DIR       a hang within an interrupt (calls.c)
  *   recording-story naps DIR       a task that sleeps (calls.c)
- *   recording-story full DIR N     calls that fill flame's tree (calls.c)
+ *   recording-story full DIR N     calls that fill flame's tree; N is @single
+ *                                  of make_full() (calls.c)
  *   recording-story deep DIR       300 nested calls (calls.c)
  *   recording-story inside DIR     functions called within initcalls (calls.c)
  *   recording-story talk DIR       two guests that exchange messages (talk.c)
- *   recording-story losses DIR     a device's trace with lost events only
+ *   recording-story losses DIR     a device's trace without an event, with 5
+ *                                  discarded ones
  *   recording-story dead DIR       stream memory of a killed QEMU (dead.c)
- *   recording-story steps DIR      a clock that goes back, lost ends
+ *   recording-story steps DIR      a clock that goes back in an initcall, and
+ *                                  initcalls without an end
  *   recording-story levels DIR     40 levels of initcalls
- *   recording-story steps-process DIR  a clock that goes back in a process
+ *   recording-story steps-process DIR  a clock that goes back while a process
+ *                                  runs
  *   recording-story repeats DIR    a console line that is printed twice
- *   recording-story stamped DIR    console lines of Linux 5.10
- *   recording-story oops DIR       an end that repeats old console lines
- *   recording-story stacks DIR     stacks, and system calls with their names
- *   recording-story reuse DIR      a PID used by four tasks
+ *   recording-story stamped DIR    console lines that begin with a time
+ *   recording-story oops DIR       the last console lines of a machine
+ *   recording-story stacks DIR     kernel stacks, and a call of read()
+ *   recording-story reuse DIR      a PID used by four tasks, in two boots
  *   recording-story random DIR N   random events; N is the seed
- *   recording-story bulk DIR N     N events, for measurements
+ *   recording-story bulk DIR N     N events, mainly for measurements
  */
 #include "recording-make.h"
 
@@ -149,7 +153,7 @@ static void story(const char *dir)
     make_console(m, 0, 300 * MS, 1, "two\nlines\twith" HOSTILE "\0tail\n",
                  19 + strlen(HOSTILE));
     make_gap(m, 1, 123);
-    /* a task runs that was switched in during the gap */
+    /* the task 99, "late", was switched in during the gap */
     memcpy(b, "swapper/1", 9);
     make_event(m, 1, 400 * MS, 99, MAKE_WAKING, b, sizeof(b));
     make_switch(m, 1, 401 * MS, 99, "late", 0, 0, "swapper/1");
@@ -170,8 +174,8 @@ static void slower(const char *dir)
 
 /*
  * Five boots; the file info has no kernel address for the last three. A reader
- * can find that of the fourth from the addresses of its initcalls. The third
- * has too few initcalls, and the addresses in the fifth fit no kernel.
+ * can find the address of the fourth boot's kernel from its initcalls. The
+ * third boot has too few initcalls, and those of the fifth fit no address.
  */
 static void kept(const char *dir)
 {
@@ -194,8 +198,8 @@ static void kept(const char *dir)
 
 /*
  * Within the first initcall the guest's clock goes back by 7 ms.  A gap hides
- * the end of the second initcall and the begin of the third.  The last has no
- * end.
+ * the end of the second initcall and the begin of the third.  The fifth and
+ * last one has no end.
  */
 static void steps(const char *dir)
 {
@@ -271,7 +275,7 @@ static void levels(const char *dir)
     make_end(m);
 }
 
-/* Console lines, of which one is printed again 5 s later */
+/* Console lines, of which one is printed at 20 ms and again at 5 s */
 static void repeats(const char *dir)
 {
     Make *m = make_new(dir);
@@ -301,8 +305,8 @@ static void stamped(const char *dir)
 }
 
 /*
- * The last console lines of a machine that had an oops; the events of its older
- * lines are no longer in memory
+ * The last console lines of a machine. The test's log has older lines with the
+ * same texts, as after an earlier oops, of which there are no events.
  */
 static void oops(const char *dir)
 {
@@ -314,7 +318,7 @@ static void oops(const char *dir)
     make_end(m);
 }
 
-/* Stacks of 0, 1 and 14 frames, and system calls of the group syscalls */
+/* Stacks of 0, 1 and 14 frames, and a system call's events of group syscalls */
 static void stacks(const char *dir)
 {
     static const unsigned depths[] = { 0, 1, 14 };
@@ -368,7 +372,10 @@ static void reuse(const char *dir)
     make_end(m);
 }
 
-/* Write random events; only their times are in order. */
+/*
+ * Write random events. In each segment of the clock their times are in order;
+ * their fields are random bytes.
+ */
 static void anything(const char *dir, uint32_t seed)
 {
     static const uint16_t types[] = {

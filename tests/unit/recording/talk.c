@@ -2,11 +2,11 @@
 /*
  * Two guests that exchange messages, for test_merge.py
  *
- * One guest's clock is fast, the other's is slow; each was 0 at the guest's
- * boot.  The host polls a guest every 1 ms, but sometimes only after 25 ms.  A
- * message is received some microseconds after it was sent, and answered as
- * fast; in between, the second guest's device emits an event.  Each event
- * contains the host's time at which it happened.
+ * The clock of the guest "ping" is fast, that of "pong" is slow; each was 0 at
+ * the guest's boot.  The host polls a guest every 1 ms, but sometimes only
+ * after 25 ms.  ping sends a message, which pong receives and answers some
+ * microseconds later; in between, pong's device emits an event.  Each console
+ * line and each event of the device contains the true host time.
  */
 #include <glib/gstdio.h>
 

@@ -122,8 +122,8 @@ static void write_and_discard(HtRecWriter *w)
 }
 
 /*
- * A recorder removes and replaces only files that it has written itself, except
- * files whose names begin with .hypertrace-. Only this test proves this.
+ * A writer removes and replaces only files that it has made itself. This test
+ * leaves out names that begin with .hypertrace-: such files are removed.
  */
 static void test_foreign_files(void)
 {
@@ -155,7 +155,7 @@ static void test_foreign_files(void)
     }
 }
 
-/* If the recorder created the folder, discarding the recording removes it. */
+/* If the writer made the folder, ht_rec_writer_discard() removes the folder. */
 static void test_discard(void)
 {
     g_autofree char *rec = path_of("");
