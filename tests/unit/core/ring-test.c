@@ -100,17 +100,14 @@ static void test_partial(void)
     unsigned i;
 
     setup(&f, 4, false);
-    for (i = 0; i < 3 * A_PACKET; i++) {
+    for (i = 0; i < 3 * A_PACKET + 1; i++) {
         emit(&f, 1);
         g_assert_true(ht_consumer_pending(&f.consumer, f.ring.control));
         g_assert_cmpuint(consume(&f, SIZE_MAX), >=, 12);
         assert_all(&f);
         g_assert_cmpuint(tail(&f), ==, f.ring.packet);
     }
-    /*
-     * all packets are full, and so the producer has closed them already: this
-     * call changes nothing
-     */
+    /* The consumer has read all events of the last packet before its end. */
     ct_ring_close_packet(&f.ring);
     consume(&f, SIZE_MAX);
     g_assert_cmpuint(tail(&f), ==, f.ring.packet);
