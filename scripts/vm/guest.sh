@@ -78,7 +78,7 @@ if [ -n "$devices" ]; then
     done
 fi
 case " $* " in
-*" -accel "*|*" -enable-kvm "*) ;;
+*" -accel "*|*" -enable-kvm "*|*accel=*) ;;
 *) set -- -accel tcg "$@" ;;
 esac
 if [ -n "$job_out" ]; then

@@ -67,11 +67,11 @@ trap 'rm -rf "$run"' EXIT
 trap 'exit 130' INT TERM
 recording=${kept:-$run/recording}
 
-# If the arguments have neither -accel nor -enable-kvm, use TCG without
+# If the arguments do not choose an accelerator, use TCG without
 # cmpxchg16b, which QEMU 7.2 sometimes emulates wrongly, and with one thread,
 # because several threads disturb a kernel that patches its code.
 case " $* " in
-*" -accel "*|*" -enable-kvm "*) ;;
+*" -accel "*|*" -enable-kvm "*|*accel=*) ;;
 *) set -- -accel tcg,thread=single -cpu qemu64,-cx16 "$@" ;;
 esac
 
