@@ -32,7 +32,8 @@ static void remove_file(const char *name)
 
 /*
  * Start a helper guest; @script runs instead of QEMU. Return the answer that it
- * prints, decompressed; NULL with @error set if none comes in @seconds.
+ * prints, decompressed; NULL with @error set if no answer comes in @seconds or
+ * the script fails.
  */
 static char *ask(const char *script, unsigned seconds, GError **error)
 {

@@ -2,11 +2,10 @@
 /*
  * hypertrace record: the options and words that it adds to QEMU's command line
  *
- * KERNEL in a row stands for a file that looks like a kernel, UKI for one that
- * looks like a unified kernel image, and DIR for an empty folder.
- *
- * Promise: `record` understands an option in each syntax that QEMU accepts, and
- * drops no word of the user's command line.
+ * In a row, KERNEL stands for a file that looks like a kernel, UKI for a file
+ * that looks like a unified kernel image, DIR for the folder of these files,
+ * and PARENT for the test's process ID. Promise: `record` understands an option
+ * in the syntaxes of QEMU that the rows have, and drops no option of the user.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
@@ -377,8 +376,8 @@ static void write_config(const Files *f)
 }
 
 /*
- * Write the least that counts as a unified kernel image: a PE file with a
- * section .linux.
+ * Write a file that counts as a unified kernel image: a PE file with a section
+ * .linux.
  */
 static char *write_uki(const Files *f)
 {
@@ -490,7 +489,7 @@ static void test_rows(void)
 
 /*
  * Pieces of QEMU's command lines, for any combination and order. "%" stands for
- * a number that is different in each piece.
+ * the position of the piece in the command line.
  */
 static const char * const pieces[] = {
     "-m|1G", "-m|size=1G", "-m|1024", "-m|1048576K", "-m|1024M,slots=2",
@@ -530,8 +529,8 @@ static char *generate(GRand *rand)
 }
 
 /*
- * Split a kernel command line as the kernel does. All text from "--" on is one
- * word.
+ * Split a kernel command line at spaces outside quotes. All text from "-- " on
+ * is one word.
  */
 static GPtrArray *split(const char *text)
 {
@@ -591,7 +590,7 @@ static uint64_t size_of(const HtQemu *q)
     return bytes;
 }
 
-/* Assert that memory backends, if any, together have the size of -m. */
+/* Assert that the backends of RAM, if any, together have the size of -m. */
 static void check_memory(const HtRecordPlan *p, const HtQemu *after)
 {
     const char *backend = ht_opts_get(after->machine, "memory-backend");
@@ -769,7 +768,7 @@ static void test_events(void)
         g_assert_nonnull(strstr(error->message, "--event"));
         g_clear_error(&error);
     }
-    /* The kernel accepts these patterns, but they switch on no event. */
+    /* The kernel knows "*" only as the whole part before or after ":". */
     for (i = 0; i < G_N_ELEMENTS(unknown); i++) {
         g_assert_null(plan(Q "|-kernel|KERNEL", &f, unknown[i], &error));
         g_assert_nonnull(strstr(error->message, "GROUP:*"));
@@ -789,8 +788,8 @@ static void test_events(void)
 }
 
 /*
- * Promise: each way to name events of system calls is recognized, because they
- * need another buffer, and no other event is taken for one.
+ * Promise: names of events or groups of system calls, which need the main
+ * buffer, are recognized in a list, and similar names are not.
  */
 static void test_syscalls(void)
 {
@@ -915,7 +914,7 @@ static const struct {
     { "a b", true, NULL }, { "a\"b", true, NULL }, { "!a", false, NULL },
 };
 
-/* The default size of the ring follows the number of processors and the RAM. */
+/* The ring's default size depends on the number of processors and the RAM. */
 static void test_size(void)
 {
     static const struct { const char *args, *size; } cases[] = {
@@ -944,8 +943,8 @@ static void test_size(void)
 
 /*
  * Options for functions become words of the kernel's command line, after those
- * of the main buffer. No value of an option can add a word of its own. Only
- * this test proves this for each form of an option.
+ * of the main buffer. A value that could add a word of its own, such as a value
+ * with a space, is refused.
  */
 static void test_functions(void)
 {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace record: rings that appear in a guest's memory and vanish, and the
- * parts of them that are recorded
+ * events of them that are recorded
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
 
 #include "session-fixture.h"
 
-/* If a ring's memory is used for other data, the session drops the ring. */
+/*
+ * If a ring's memory is used for other data, the session records no more of the
+ * ring. It records the rings of the next boots.
+ */
 static void test_gone(void)
 {
     unsigned boots[4], first = 0, second = 0;
@@ -31,7 +34,7 @@ static void test_gone(void)
     g_assert_cmpuint(boots[0], ==, first);
     g_assert_cmpuint(boots[1], ==, second);
     /*
-     * the next boot makes a ring of another size at the place of the first one
+     * the next boot makes a ring of another size at the place of the first ring
      */
     fg_clear(&t.g[0]);
     st_make_ring(&t, 0, 2 * MIB, NR / 2);
@@ -72,8 +75,8 @@ static void test_many(void)
 }
 
 /*
- * Make a ring of two processors; each one's part begins at a multiple of 2
- * MiB.
+ * Make a ring of two processors: the part of processor 0 begins at 2 MiB, and
+ * that of processor 1 at 4 MiB.
  */
 static FtGuest *make_parts(Test *t)
 {
@@ -86,7 +89,7 @@ static FtGuest *make_parts(Test *t)
     return g;
 }
 
-/* Assert that events of both processors belong to one ring and one boot. */
+/* Write events on both processors; assert that all are recorded in one boot. */
 static void follow_parts(Test *t)
 {
     unsigned boots[2], i;
@@ -104,8 +107,9 @@ static void follow_parts(Test *t)
 }
 
 /*
- * The first poll finds a ring under construction: one of its two parts is
- * missing.
+ * At the first poll, the kernel is still making a ring: @part is 2 MiB if only
+ * the first of its two parts is there, 4 MiB if only the second is. Later polls
+ * follow both parts as one ring.
  */
 static void test_half_made(gconstpointer part)
 {
@@ -122,9 +126,9 @@ static void test_half_made(gconstpointer part)
 }
 
 /*
- * The second part of a ring appears just after the search has found the first.
- * A search of all places may find the second part alone: it must still join
- * the first.
+ * The second part of a ring appears just after the search has read its place
+ * and found nothing. A later search may find the second part alone: the session
+ * must still follow both parts as one ring.
  */
 static void test_made_meanwhile(void)
 {
@@ -184,9 +188,9 @@ static int64_t slow_clock(void)
 }
 
 /*
- * If a step of the search tests only one place, the second part of a ring is
- * found in an earlier step than the ring's own header.  Promise: the session
- * follows the whole ring, as one boot.
+ * Each step of the search tests only one place, and lower offsets come later: a
+ * step finds the second part of a ring, and a later step the first.
+ * Promise: the session follows the whole ring, as one boot.
  */
 static void test_short_steps(void)
 {
@@ -211,8 +215,8 @@ static void test_short_steps(void)
 }
 
 /*
- * A ring is recorded even if copies of rings, as in a page cache, fill all the
- * session's slots first.
+ * A ring is recorded even if the search first finds as many copies of rings, as
+ * in a page cache, as a session follows at the same time.
  */
 static void test_copies(void)
 {
@@ -241,8 +245,8 @@ static char *info_text(const Test *t)
 }
 
 /*
- * If each poll finds a new boot, the file info has a bounded size and is
- * written rarely.
+ * If every second poll finds a new boot, the file info has a bounded size and
+ * is written at most once a second.
  */
 static void test_boots(void)
 {
@@ -272,7 +276,7 @@ static void test_boots(void)
         st_look(&t);
         if (i == 520) {
             later = info_text(&t);
-            /* info is written at most once in 100 polls of 10 ms */
+            /* at most one of the 42 polls since @text has written info */
             g_assert_true(!strcmp(text, later) ||
                           !strstr(later, "text-521="));
         }
@@ -329,8 +333,9 @@ static goffset size_of(const Test *t, const char *name)
 }
 
 /*
- * If a ring uses up a poll's limit of bytes, the next poll begins with the
- * other ring. @full: "0" or "1", the number of the ring that has many events
+ * There are two rings. If one of them uses up a poll's limit of bytes, the next
+ * poll begins with the other. @full: "0" or "1", the number of the ring that
+ * has many events
  */
 static void test_turns(gconstpointer full)
 {
@@ -372,8 +377,8 @@ static void test_turns(gconstpointer full)
 
 /*
  * Promise: while a ring has events, the searches for other rings take less than
- * 0.1 % of a processor, however large the guest is: here 256 MiB to 16 GiB.
- * After the last event, a ring elsewhere is still found within 30 s.
+ * 0.1 % of a processor in guests of 256 MiB to 16 GiB. When this ring gets no
+ * more events, a ring elsewhere is found within 30 s.
  */
 static void test_pace(void)
 {
@@ -395,7 +400,7 @@ static void test_pace(void)
         }
         g_test_message("%u MiB: %.3f %%", i * 256,
                        100.0 * t.spent / (st_clock_ns - begun));
-        /* Besides, allow for a search without a pause before it. */
+        /* Besides, allow for one more search, of at most 4096 places. */
         g_assert_cmpuint(t.spent, <, (st_clock_ns - begun) / 1000 +
                          4096 * t.cost);
         st_make_ring(&t, 1, 64 * MIB, NR);
@@ -472,8 +477,9 @@ static void test_anywhere_last(void)
 }
 
 /*
- * If the user gave a ring's physical address, the ring is found at once at any
- * address. The ring's offset in the memory is @less GiB below that address.
+ * If the user gave a ring's physical address, the first poll finds the ring,
+ * here at no multiple of 2 MiB. The ring's offset in the memory is @less GiB
+ * below the given address.
  */
 static void test_where_said(gconstpointer less)
 {
@@ -491,9 +497,9 @@ static void test_where_said(gconstpointer less)
 }
 
 /*
- * A guest reboots at once after a panic, so that no poll comes between them.
- * The rest of the dead kernel's log still shows the panic, also after the
- * search found the next kernel.
+ * A guest reboots at once after a panic, so that no poll comes between panic
+ * and reboot. The session finds the panic in what is left of the dead kernel's
+ * log, and still reports it after the search has found the next kernel.
  */
 static void test_panic_between_polls(void)
 {

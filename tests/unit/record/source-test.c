@@ -136,8 +136,8 @@ static void test_anonymous_place(void)
 }
 
 /*
- * Two sources of one process are the same only if they have the same ranges of
- * memory. If they are, a recorder continues its searches.
+ * ht_source_same() is true for two sources of one process only if they have the
+ * same ranges of memory. A recorder then continues its searches.
  */
 static void test_same(void)
 {
@@ -161,8 +161,8 @@ static void test_same(void)
 }
 
 /*
- * Return whether a piece of the source begins at @at and ends with the range
- * @r.
+ * Return whether a piece of the source begins at @at. Assert that this piece
+ * ends with the range @r.
  */
 static bool is_begin(const HtSource *s, const HtSourceRange *r, uint64_t at)
 {
@@ -265,8 +265,8 @@ static void test_nodes(void)
 }
 
 /*
- * If one source reads a guest's RAM file, ht_source_process() leaves out the
- * mappings of that file.
+ * ht_source_process() leaves out the mappings of a file that one of @others
+ * reads.
  */
 static void test_others(void)
 {
@@ -308,7 +308,7 @@ static void test_no_memory(void)
     refused(open("/tmp", O_RDONLY), "neither a file");
 }
 
-/* A pipe without a writer is refused at once. */
+/* A named pipe is refused; opening it does not wait for a writer. */
 static void test_pipe(void)
 {
     g_autofree char *dir = g_dir_make_tmp("ht-source-XXXXXX", NULL);
@@ -480,8 +480,8 @@ static bool is_child(pid_t pid)
 }
 
 /*
- * Promise: the children that any thread started are found. A program that
- * starts QEMU, as libvirt's, does so from a thread.
+ * Promise: ht_process_children() finds children that any thread of this process
+ * started, not only those of the main thread.
  */
 static void test_children(void)
 {

@@ -2,9 +2,10 @@
 /*
  * hypertrace watch: names of virtual machines, and the limit for the disk
  *
- * Promise: the oldest recordings are removed first and no more than needed,
- * whatever the host's clock did; files of users are not touched; a hostile user
- * cannot displace the recordings of others.
+ * Promise: of a user, the oldest recordings are removed first and no more than
+ * needed, also if the host's clock was set back; other files of users are not
+ * removed; a user with many bytes or files cannot displace the recordings of
+ * others.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
@@ -99,8 +100,8 @@ static void make_recording(const char *vm, unsigned number, unsigned kib,
 }
 
 /*
- * Return a machine's recordings' numbers as bits; add their sizes in bytes to
- * *@bytes.
+ * Return a set in which bit N stands for recording number N of a machine; add
+ * the bytes on disk of their files cpu0 to *@bytes.
  */
 static uint64_t numbers(const char *vm, uint64_t *bytes)
 {
@@ -121,7 +122,7 @@ static uint64_t numbers(const char *vm, uint64_t *bytes)
     return bits;
 }
 
-/* Test whether @left has all bits of @all except some of the lowest. */
+/* Test whether @left has the highest bits of @all, any number of them. */
 static bool are_newest(uint64_t all, uint64_t left)
 {
     return !(left & ~all) &&
@@ -216,8 +217,8 @@ static void test_no_more(void)
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 1 | 1 << 2);
     g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);
     /*
-     * no file system has so much free space: all recordings of each machine
-     * except the newest are removed
+     * no file system has so much free space: the newest recording of each
+     * machine is kept, and all others are removed
      */
     ht_watch_disk_trim(dir, UINT64_MAX, UINT64_MAX / 2);
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 2);
@@ -227,8 +228,8 @@ static void test_no_more(void)
 }
 
 /*
- * A recording with a date in the future, because the host's clock was set back
- * after it was made, counts as the oldest.
+ * Recordings with a date in the future, because the host's clock was set back
+ * after they were made, count as older than all others.
  */
 static void test_clock(void)
 {
@@ -324,7 +325,8 @@ static void test_users(void)
 }
 
 /*
- * The walk over the files of a user is bounded, however many files there are.
+ * If a user has more files than the walk over them visits, the recordings of
+ * this user are neither counted nor removed.
  */
 static void test_crowd(void)
 {
@@ -353,7 +355,10 @@ static void test_crowd(void)
     remove_tree(top);
 }
 
-/* A folder that a killed watch left to root gets its owner. */
+/*
+ * A user's folder that still belongs to root, because a watch was killed before
+ * it set the owner, gets the user as its owner.
+ */
 static void test_owner(void)
 {
     g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
@@ -384,8 +389,9 @@ static void test_owner(void)
 }
 
 /*
- * A message reports a recording only if it begins with a cause and the
- * recording's path: a guest can choose other parts of messages.
+ * A message of a recorder counts as the report of a new recording only if it
+ * begins with a cause and the recording's path. A guest can choose other parts
+ * of messages.
  */
 static void test_messages(void)
 {
@@ -415,9 +421,9 @@ static void test_messages(void)
 }
 
 /*
- * The arguments of a process are read up to a limit. After the process has
- * executed another program, ht_process_is_owner() returns false for the owner
- * that was read before.
+ * ht_process_args() reads the arguments of a process up to a limit of bytes.
+ * After the process has executed another program, ht_process_is_owner() returns
+ * false for the owner that was read before.
  */
 static void test_process(void)
 {
