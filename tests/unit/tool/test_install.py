@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Installed files: the command, and a manual page for each name that a page
-describes."""
+"""What "meson install" installs: the command, its completions, the library, and a manual page
+for each name in the section NAME of a page."""
 
 import os
 import re

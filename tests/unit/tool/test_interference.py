@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace interference: how long the machines of a host waited for each other."""
+"""hypertrace interference: how long the machines of a host waited for each other, and what it
+advises."""
 
 import json
 import struct
@@ -24,7 +25,7 @@ def turns(pattern, rounds, start=1000 * MS):
     """Events of a processor on which tasks run in turn.
 
     pattern: pairs of a task and the length of its turns in nanoseconds
-    rounds: repetitions of the pattern
+    rounds: how many times the tasks run through the pattern
     """
     events, t = [], start
     for n in range(rounds):
@@ -36,7 +37,7 @@ def turns(pattern, rounds, start=1000 * MS):
 
 
 def busy(begin, end):
-    """Events of another processor, which runs a task for all the time"""
+    """Events of a processor that runs the task OTHER from begin to end, in ns"""
     times = [begin, *range(begin + 100 * MS, end, 100 * MS), end]
     return [(t, switch(OTHER, RUNS, OTHER)) for t in times]
 
@@ -91,7 +92,7 @@ def advice(tmp_path, pattern, other, rounds=50):
     return pairs(tmp_path, pattern, rounds, other)[0]["advice"]
 
 
-# Pattern of CPU 0, the other CPU, and the advice that follows
+# Pattern of CPU 0, function that makes the events of CPU 1, and members of the expected advice
 ADVICE = {
     "an idle processor": (
         [(A, 2 * MS), (B, 2 * MS)], idle,
@@ -116,11 +117,11 @@ ADVICE = {
 
 @pytest.mark.parametrize("name", ADVICE)
 def test_advice_follows_from_the_data(tmp_path, name):
-    """In each case the expected advice is given, and no other."""
+    """In each case of ADVICE, the command gives the expected advice and no other."""
     pattern, other, expected = ADVICE[name]
     found = advice(tmp_path, pattern, other)
     if name == "a wait below 5 %":
-        # A waits for 3 % of the time, and B waits for A for nearly all the time.
+        # A waits for B for 3 % of the time, and gets no advice. B waits for A for 97 %.
         assert [(a["process"], a["waited_for"]) for a in found] == [(20, 10)]
     elif expected is None:
         assert found == []
@@ -130,13 +131,14 @@ def test_advice_follows_from_the_data(tmp_path, name):
 
 
 def lossy(begin, end):
-    """A processor that is busy, with a gap in the middle half of the time"""
+    """Pieces of a busy processor. The events of the middle half of the time are lost."""
     events = busy(begin, end)
     quarter = len(events) // 4
     return [piece(events[:quarter]), piece(events[-quarter:], lost=True)]
 
 
-# Pieces of CPU 1, the number of the host's CPUs, and what is said of the other CPUs
+# Function that makes the pieces of CPU 1 (None: CPU 1 has no events, CPU 2 is busy), the number of
+# CPUs in the host's file info (0: info has none), and words of the advice
 NO_PIN = {
     "all times are known": (lambda *t: [piece(busy(*t))], 2, "No other CPU was idle for as long"),
     "a CPU without events": (lambda *t: [piece(busy(*t))], 3, "not all"),
@@ -148,8 +150,8 @@ NO_PIN = {
 @pytest.mark.parametrize("name", NO_PIN)
 @pytest.mark.parametrize("kind", ("quota", "weight", "processors"))
 def test_idle_processors_must_be_known(tmp_path, name, kind):
-    """If the recording does not cover all times of all CPUs, the advice does not
-    say that the other CPUs were busy."""
+    """If another CPU may have been idle for long enough while it was not recorded, the advice
+    says that not all times are recorded, and not that the other CPUs were busy."""
     other, cpus, said = NO_PIN[name]
     pattern = {"quota": [(A, 1 * MS), (B, 4 * MS)], "weight": [(A, 4 * MS), (COMPILER, 2 * MS)],
                "processors": [(A, 2 * MS), (B, 2 * MS)]}[kind]
@@ -165,8 +167,8 @@ def test_idle_processors_must_be_known(tmp_path, name, kind):
 
 
 def test_wait_on_idle_processor(tmp_path):
-    """If the machine also waited on the only CPU that was idle for at least as long as
-    the machine waited for B, the advice does not say that this CPU was busy."""
+    """CPU 1 was idle for longer than machine A waited for machine B, but A waited for B on CPU 1,
+    too. The advice names this reason, and does not say that CPU 1 was busy."""
     zero, one = [], []
     for t in range(1000 * MS, 2000 * MS, 20 * MS):
         zero += [(t, switch(OTHER, RUNS, A)), (t + 4 * MS, switch(A, RUNS, B)),
@@ -191,7 +193,8 @@ def test_interrupted_turn_is_one_wait(tmp_path):
 
 
 def test_woken_vcpu_waits_where_it_ran(tmp_path):
-    """A woken vCPU waits for the task of the CPU on which it ran, not of the waker's CPU."""
+    """A woken vCPU waits for the task on the CPU that the event sched_waking names, not for the
+    task on the waker's CPU."""
     rec = make(tmp_path / "rec", [
         [piece([(1000, switch(IDLE, RUNS, A)), (2000, switch(A, WAITS, B)),
                 (9000, switch(B, RUNS, A))])],
@@ -202,7 +205,8 @@ def test_woken_vcpu_waits_where_it_ran(tmp_path):
 
 
 def test_window(tmp_path):
-    """--from and --to cut intervals, and keep the states from before the window."""
+    """--from and --to count the part of a wait that is within the window, also if the wait began
+    before it."""
     _, rec = pairs(tmp_path, [(A, 3 * MS), (B, 2 * MS)], 100, busy)
     # The window: 1 ms of a turn of B, a turn of A (3 ms), one of B (2 ms), and 1 ms of A's next
     trace = interference(rec, "--from=1.004", "--to=1.011")
@@ -235,7 +239,8 @@ GUEST_TASKS = {"a": [("init", 1), ("postgres", 7)], "b": [("stress", 9), ("sh", 
 
 
 def guest(path, process, tasks, begin, end, period):
-    """A guest's recording: its processor runs two tasks in turn. Its clock is the host's."""
+    """Make the recording of a guest that runs two tasks in turn on one processor, from begin to
+    end. A turn has period ns. The guest's clock equals the host's."""
     events, t, n = [], begin, 0
     while t < end:
         events.append((t, switch(tasks[n % 2], RUNS, tasks[(n + 1) % 2])))
@@ -247,7 +252,8 @@ def guest(path, process, tasks, begin, end, period):
 
 
 def test_tasks_of_the_guests(tmp_path):
-    """A wait is attributed to the right tasks of the guests."""
+    """A wait is attributed to the task that waits in one guest and the tasks that run meanwhile
+    in the other guest."""
     rounds, second = 50, 1000 * MS
     events = turns([(A, 4 * MS), (B, 4 * MS)], rounds)
     end = events[-1][0]
@@ -316,7 +322,8 @@ def xen_state(vcpu, before, after, tsc):
 
 
 def test_xen_domains(tmp_path):
-    """Two domains that share a CPU of Xen in a known pattern; a third one is alone."""
+    """Two domains that share a CPU of Xen wait for each other for the expected times. A third
+    domain, alone on its CPU, waits for none."""
     one, two, t, data = 1 << 16, 2 << 16, 1_000_000, b""
     data += xen_state(one, 1, 0, t) + xen_state(two, 2, 1, t + 10)
     for _ in range(100):
@@ -331,8 +338,8 @@ def test_xen_domains(tmp_path):
     trace = interference("--xentrace", "--cpu-hz=1G", path)
     found = {m["domain"]: {w["domain"]: w for w in m["waited_for"]} for m in trace["machines"]}
     assert found[3] == {}
-    # A vCPU waits during two switches, of 500 cycles each: before and after the turn
-    # of the other domain.
+    # A vCPU waits during the turn of the other domain, and during the switches before and after
+    # it, of 500 cycles each.
     assert found[1][2]["ns"] == pytest.approx(100 * 2_000_500, abs=100)
     assert found[2][1]["ns"] == pytest.approx(100 * 3_000_000, rel=0.001)
     assert found[1][2]["waits"] == 100 and list(found[1]) == [2]

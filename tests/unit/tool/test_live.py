@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace record --lttng: a ring's events in a session of LTTng, in none,
-and in one that hangs.
+"""hypertrace record --lttng with a session of LTTng that records the guest's events, with no such
+session, and with LTTng's processes stopped.
 
-The guest is the program live-guest, which writes as many events as the test asks
-for.
+The guest is the program live-guest, which writes as many events as the test asks for.
 """
 
 import json
@@ -30,7 +29,8 @@ SHIFT = 50_000      # ns
 
 
 class Recorder:
-    """Records the guest.  Without a name, --lttng uses the folder's name."""
+    """hypertrace record --lttng with the guest. The recording's folder is vm-7, which names the
+    provider if --lttng has no value."""
 
     def __init__(self, tmp, session, *options):
         self.dir = tmp / "vm-7"
@@ -59,8 +59,7 @@ class Recorder:
         self.events += events
 
     def write_until_listed(self, session, name, traced=""):
-        """Write until the ring is followed and its events are listed by
-        LTTng."""
+        """Write events until LTTng lists the event @name of the recorder."""
         def listed():
             self.write(10, traced)
             return name in session.listed()
@@ -70,8 +69,8 @@ class Recorder:
         return sum(f.stat().st_size for f in self.dir.iterdir())
 
     def end(self):
-        """Tell the guest to end; assert that each event is in the recording.
-        Return the recorder's messages."""
+        """Tell the guest to end; assert that the recording has as many events as were
+        written. Return the recorder's messages."""
         _, err = self.process.communicate(timeout=DEADLINE)
         assert self.process.returncode == 0, err
         assert f"{self.events} events, " in err, err
@@ -89,14 +88,14 @@ def lttng_events(trace):
 
 
 def numbers(recorder):
-    """Dates of the ring's events in ns, by the guest's clock"""
+    """Times of the recorded events in ns, by the guest's clock"""
     report = subprocess.run([TOOL, "report", "--json", recorder.dir],
                             check=True, stdout=subprocess.PIPE, text=True)
     return [json.loads(line)["ns"] for line in report.stdout.splitlines()]
 
 
 def test_all(tmp):
-    """Each event arrives once, in order, with its time by the guest's clock."""
+    """LTTng gets as many events as the guest wrote, with guest_ns in order."""
     with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
                         blocking=True) as s, Recorder(tmp, s) as r:
         r.write_until_listed(s, "vm-7:ftrace.raw")
@@ -115,8 +114,8 @@ def test_all(tmp):
 
 
 def test_perfetto(tmp):
-    """Perfetto gets a recording, and the trace of LTTng with the same events, in
-    one file on one clock."""
+    """export to Perfetto merges a recording and LTTng's trace of the same events into one file.
+    LTTng's events have their guest_ns as their times."""
     with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
                         blocking=True) as s, Recorder(tmp, s) as recorder:
         recorder.write_until_listed(s, "vm-7:ftrace.raw")
@@ -191,14 +190,14 @@ def test_host_events(tmp):
                                                 host["effect"]))
 
     assert disorder(0) == 0
-    # shift by more than twice the bound: a date may be wrong by the bound, and
-    # disorder() accepts another bound
+    # Shift by more than twice the bound: a date may be wrong by the bound, and disorder()
+    # tolerates the bound once more.
     for shift in (2 * bound + SHIFT, -2 * bound - SHIFT):
         assert disorder(shift) > recorder.events / 2, (bound, shift)
 
 
 def test_nobody(tmp):
-    """If no session enables an event, the recorder reports that."""
+    """If no LTTng session enables the guest's events, the recorder reports that none wanted them."""
     with PrivateSession(str(tmp / "trace"), events=["other:*"]) as s, \
             Recorder(tmp, s, "--lttng=mine") as r:
         r.write_until_listed(s, "mine:ftrace.raw")
@@ -209,7 +208,7 @@ def test_nobody(tmp):
 
 
 def test_no_daemon(tmp):
-    """Without LTTng the guest is recorded as usual."""
+    """Without a session daemon of LTTng, the recording still has all events."""
     class Nothing:
         @staticmethod
         def env():
@@ -242,12 +241,13 @@ def test_hangs(tmp):
     taken, lost = map(int, re.search(
         r"(\d+) of them are LTTng's, .*; (\d+) lost", err).groups())
     assert taken + lost == r.events and lost > r.events / 2, err
-    # events of the run that hung are counted as lost, but may have arrived
+    # Events in delivery when LTTng stopped count as lost, but LTTng may still have recorded them.
     assert taken <= len(lttng_events(tmp / "trace")) < r.events
 
 
 def test_url(tmp):
-    """A missing relay daemon is reported before the guest runs."""
+    """If --net names a relay daemon that does not run, the command fails before the guest
+    starts."""
     with PrivateSession(str(tmp / "trace")) as s:
         p = subprocess.run(
             [TOOL, "record", "-o", tmp / "rec", "--net=net://127.0.0.1:1:1",

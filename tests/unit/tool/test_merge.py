@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Several recordings on one timeline: no effect comes before its cause, and a
-clock that is off by 50 us would be detected.
+"""Recordings of two guests, and a device's trace, on one timeline: no effect comes before its
+cause by more than the stated errors. A guest's clock that is off by 50 us would be detected.
 
-The recordings are described in tests/unit/recording/talk.c: each event holds its
-true time.
+tests/unit/recording/talk.c makes the two recordings, ping and pong. Each of their events contains
+its true time.
 """
 
 import re
@@ -44,8 +44,8 @@ class TestMerge:
             assert statistics.median(e["bound_ns"] for e in events) < 15_000
 
     def talk(self, shift=0):
-        """(date, bound) of all events, in the order in which the events happened.
-        Dates of the second guest, pong, are increased by @shift."""
+        """Return (date, bound) in ns of all events, in the order in which the events happened.
+        Increase the dates of the guest pong by @shift."""
         order = []
         for guest, events in self.guests.items():
             for e in events:
@@ -57,8 +57,8 @@ class TestMerge:
 
     @staticmethod
     def too_early(order):
-        """Number of events that are dated earlier than the event before them,
-        their cause, by more than both bounds allow"""
+        """Number of events with a date before that of their cause, the previous event in order,
+        by more than the sum of the two bounds"""
         return sum(b + b_bound < a - a_bound for (a, a_bound), (b, b_bound)
                    in zip(order, order[1:]))
 
@@ -101,8 +101,8 @@ class TestMerge:
         assert self.too_early([e[2:] for e in sorted(order)]) == 0
 
     def test_programs_text(self):
-        """report prints the same events as text. A long field does not hide the fields
-        after it, and the number of discarded events is shown."""
+        """report prints the events of programs as text, with their fields, and the number of
+        discarded events."""
         out = text("report", self.with_programs())
         assert sum(" think: n=" in line for line in out) == 10_000
         assert not [line for line in out if line.endswith(" think: ...")]
@@ -111,7 +111,7 @@ class TestMerge:
             >= 10_000
 
     def test_programs_perfetto(self):
-        """export to Perfetto also writes the events of programs"""
+        """export to Perfetto writes the events of programs besides those of the kernel."""
         need("protoc")
         out = self.tmp / "programs.pftrace"
         run("export", self.with_programs(), "-o", out)
@@ -124,8 +124,8 @@ class TestMerge:
         assert kernel == 20_000
 
     def test_programs_left_out(self):
-        """Options that name the kernel's clock, boots, processors or tasks show
-        only events of the kernel."""
+        """With options for the guest's clock, boots, CPUs or tasks, report leaves out the events of
+        programs."""
         for option in ("--clock=guest", "--boot=1", "--cpu=0-63", "--task=*"):
             assert not [e for e in lines("report", option, self.with_programs())
                         if e["system"] == "programs"], option
@@ -164,7 +164,8 @@ class TestMerge:
             assert precision < 1_000_000
 
     def test_perfetto(self):
-        """The file has a machine for each guest, all on the host's clock."""
+        """The Perfetto file has a machine for the host and one for each guest. The dates of the
+        guests' events are those that report prints for the host's clock."""
         need("protoc")
         out = self.tmp / "both.pftrace"
         run("export", *self.dirs, "-o", out)
@@ -206,8 +207,9 @@ class TestMerge:
         return self.packets
 
     def test_trace(self):
-        """A device's trace and its guest's recording in one file: on one clock no
-        effect precedes its cause. A clock that is wrong would be detected."""
+        """A Perfetto file of the guests' recordings and the trace of pong's device: no effect comes
+        before its cause by more than the stated errors. If the device's dates were wrong by
+        100 us, this would be detected."""
         packets = self.with_trace()
         names = perfetto_text.machines(packets)
         assert list(names.values()) == ["host", "ping", "pong", 'pong"?, ht0']
@@ -260,8 +262,8 @@ class TestMerge:
         assert len({t["uuid"][0] for t in tracks}) == 3
 
     def test_trace_last(self):
-        """`last` shows the sums of a device's trace, and the last events of each
-        stream with their whole text."""
+        """`last` shows the number of events of a device's trace, and the last events of each
+        stream. It does not shorten a text of 65535 bytes."""
         self.with_trace()
         trace, = lines("last", self.device)
         assert (trace["vm"], trace["device"]) == ('pong"?', "ht0")
@@ -297,7 +299,7 @@ class TestMerge:
         assert "no events are selected" in p.stderr.decode(), p.stderr
 
     def test_trace_losses_only(self):
-        """If a trace has no event, its lost events are still shown."""
+        """If a trace has no event, only a count of discarded ones, export shows that count."""
         need("protoc")
         quiet = story("losses", self.tmp / "losses")
         out = self.tmp / "losses.pftrace"
@@ -306,9 +308,9 @@ class TestMerge:
             perfetto_text.packets(out))] == [("discarded events", {"count": 5})]
 
     def test_trace_elsewhere(self):
-        """A trace of another host, or of an unnamed one, is placed by the wall
-        clocks. A trace with the guest's clock, with an unknown clock, or from
-        before the first host's boot is refused."""
+        """export converts the times of a trace from another boot of a host, or from an unknown one,
+        by the wall clocks. It refuses a trace with the guest's clock, with an unknown clock, or
+        from before the boot of the first recording's host."""
         def device(name, *changes):
             copy = shutil.copytree(self.device,
                                    self.tmp / f"trace-{name}") / "ht0"
@@ -348,8 +350,8 @@ class TestMerge:
         assert not list(self.tmp.glob("*no.pftrace*"))
 
     def test_boots(self):
-        """The file for Perfetto can also hold several boots of a guest, and steps
-        of its clock."""
+        """A Perfetto file on the host's clock has a machine for each boot of a guest. The event that
+        cannot be dated is left out with a message."""
         need("protoc")
         recording = story("story", self.tmp / "story")
         out = self.tmp / "boots.pftrace"
@@ -379,7 +381,8 @@ class TestMerge:
         assert p.stdout.startswith(b"[18000000"), p.stdout[:100]
 
     def test_memory(self):
-        """A recording whose pieces have no host times has only the guest's clock."""
+        """If no piece of a recording has host times, report prints it by the guest's clock, and
+        refuses --clock=host. An export with another recording is refused, too."""
         dead = story("talk", self.tmp / "dead") / "ping"
         for path in dead.glob("cpu*"):
             data, at = bytearray(path.read_bytes()), 0

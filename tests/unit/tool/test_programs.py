@@ -146,8 +146,8 @@ def test_each_event(tmp_path):
 
 
 def test_recorder_is_killed(tmp_path):
-    """Promise: events that were flushed are in the file when the recorder dies,
-    and the trace can be read."""
+    """Promise: if the recorder is killed, the events that the guest had flushed are in the trace,
+    which can be read."""
     with Recorder(tmp_path, "--programs=16M") as r:
         r.emit(5000)
         r.process.send_signal(signal.SIGKILL)
@@ -156,8 +156,8 @@ def test_recorder_is_killed(tmp_path):
 
 
 def test_max_size(tmp_path):
-    """Promise: the limit of a recording's size holds for programs, too; the events
-    before it can be read, and the others are counted, also in the trace."""
+    """Promise: --max-size limits the events of programs, too. The events before the limit can be
+    read. The summary and the trace state the number of the others."""
     with Recorder(tmp_path, "--programs=16M", "--max-size=1M") as r:
         r.emit(100_000)
         status, err = r.end()
@@ -207,8 +207,8 @@ def test_attach_full(tmp_path):
 
 
 def test_truncated(tmp_path):
-    """Promise: if the file of the memory is truncated, its recorder ends with a
-    message, and what was recorded before can be read."""
+    """Promise: if the memory's file is truncated, attach ends with a message, and the events that
+    it recorded before can be read."""
     memory = tmp_path / "memory"
     with Attach(memory, tmp_path / "out", "--create=16M") as a:
         with Guest(memory) as g:
@@ -223,8 +223,8 @@ def test_truncated(tmp_path):
 
 
 def test_attach_refused(tmp_path):
-    """Promise: a file that is not there, exists already, or is something else, is
-    refused with a reason, and no folder is left."""
+    """Promise: attach refuses a file that does not exist, a file that is no memory of hypertrace,
+    and with --create a file that exists. It names the reason, and makes no folder."""
     other = tmp_path / "other"
     other.write_bytes(bytes(2 << 20))
     for args, why in ((["missing"], "--create makes it"),

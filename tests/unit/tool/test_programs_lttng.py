@@ -106,8 +106,8 @@ def test_switch(tmp, monkeypatch):
 
 
 def test_nobody(tmp, monkeypatch):
-    """Promise: if no session wants an event, programs emit none, and the recorder
-    reports it."""
+    """Promise: if no LTTng session enables the programs' events, programs emit none, and the
+    recorder reports 0 events."""
     with PrivateSession(str(tmp / "trace"), events=["other:*"]) as s:
         for name, value in s.env().items():
             monkeypatch.setenv(name, value)
@@ -121,7 +121,7 @@ def test_nobody(tmp, monkeypatch):
 
 
 def test_no_daemon(tmp, monkeypatch):
-    """Promise: without a session daemon, all classes are off, because LTTng wants none."""
+    """Promise: without a session daemon, all classes are off, and programs emit no events."""
     monkeypatch.setenv("LTTNG_HOME", str(tmp))
     with Recorder(tmp, "--programs=16M", "--lttng=vm") as r:
         wait_switch(r, False, STEP)
@@ -132,7 +132,7 @@ def test_no_daemon(tmp, monkeypatch):
 
 
 def test_attach(tmp, monkeypatch):
-    """Promise: attach delivers to LTTng, too. If --lttng has no value, the provider is
+    """Promise: attach --lttng delivers events to LTTng. If --lttng has no value, the provider is
     named after the memory's file. If SIGTERM ends a recorder, the next recorder of the memory
     delivers to the same session."""
     memory = tmp / "vm 1"
@@ -159,7 +159,7 @@ def test_attach(tmp, monkeypatch):
 
 
 def test_hangs(tmp, monkeypatch):
-    """Promise: if the session daemon hangs, the recording has all events, the recorder
+    """Promise: if LTTng's processes are stopped, the recording has all events, the recorder
     ends, and the summary counts the events that LTTng lacks."""
     with PrivateSession(str(tmp / "trace"), events=["vm-programs:*"], blocking=True,
                         subbuf_size="16K", num_subbuf=2) as s:

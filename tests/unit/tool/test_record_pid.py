@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace record --pid on processes that are virtual machines without a processor.
 
-watch-guest is the machine; its memory has a small kernel with a ring or an empty ring, or neither
-kernel nor ring. Each test states the promise that only it proves.
+watch-guest is the machine. Its memory has a small kernel and a ring, which may stay empty, or
+neither. Each test states the promise that only it proves.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from hypertrace import TOOL, lines, run
 from vm.lttng_session import private_run
 
 GUEST = built("tests/unit/tool/watch-guest")
-MEMORY = 16 << 20           # bytes of its memory
+MEMORY = 16 << 20           # size of watch-guest's memory in bytes
 
 # Tests of "hypertrace watch" find these machines, so do not run them at the same time.
 pytestmark = pytest.mark.xdist_group("record")
@@ -42,7 +42,8 @@ def wait_memory(process):
 
 @contextlib.contextmanager
 def machines(folder):
-    """A function that starts a machine with an option of watch-guest"""
+    """Yield a function that starts watch-guest with options and returns its PID. In the end, kill
+    all machines that it started."""
     program = shutil.copy(GUEST, folder / "qemu-system-x86_64")
     started = []
 
@@ -85,8 +86,8 @@ def blank(tmp_path_factory):
     (("--flight", "1M", "--match", "x", "--for", "1s"), 3, "--match: no event matches before"),
 ))
 def test_match_before_boot(tmp_path, machine, options, status, said):
-    """If the guest may still boot, the recorder searches for a kernel for as long
-    as the options say, even if it waits for a matching event."""
+    """If the memory has no kernel yet, a recorder with --until or --match searches for one during
+    the time of --wait or --for. Without such a time it ends at once."""
     begun = time.monotonic()
     p = run("record", "--pid", machine("-blank"), *options, "-o", tmp_path / "rec",
             status=status)
@@ -122,7 +123,8 @@ def test_relative_kernel(tmp_path, machine, exists):
 
 
 def test_closed_terminal(tmp_path, machine):
-    """A recorder goes on to its end after the reader of its messages has ended."""
+    """If nobody reads the pipe of its messages any more, a recorder still records until --for
+    ends it."""
     read, write = os.pipe()
     with subprocess.Popen([TOOL, "record", "--pid", str(machine()), "--for", "2s",
                            "-o", tmp_path / "rec"], stderr=write, stdout=write) as p:
@@ -134,7 +136,8 @@ def test_closed_terminal(tmp_path, machine):
 
 
 def test_request_without_flight(tmp_path, machine):
-    """SIGUSR1, which asks a flight recorder for a recording, ends no recorder."""
+    """SIGUSR1 makes a recorder with --flight write a recording. It does not end a recorder without
+    --flight, which prints that the signal has no effect."""
     with subprocess.Popen([TOOL, "record", "--pid", str(machine()), "--for", "2s",
                            "-o", tmp_path / "rec"], stderr=subprocess.PIPE) as p:
         while not (tmp_path / "rec/cpu0").exists():
@@ -171,9 +174,8 @@ def test_names(tmp_path, machine, name):
     (0, None, 0),
 ))
 def test_owner(user, folder, owner):
-    """If root records another user's machine into a new folder, the recording
-    belongs to that user. In a folder that root owns, it belongs to root. Its
-    files have mode 0600."""
+    """If root records another user's machine into a new folder, the recording belongs to that
+    user. In an existing folder of root, it belongs to root. Its files have mode 0600."""
     with public_directory() as tmp:
         program = shutil.copy(GUEST, tmp / "qemu-system-x86_64")
         path = tmp / "rec"
@@ -226,8 +228,8 @@ def replace_folder(top):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts file systems")
 @pytest.mark.parametrize("left", (48, 57))
 def test_full_disk(tmp_path, machine, left):
-    """If the disk becomes full, the recording names this reason and has no
-    incomplete piece."""
+    """If the disk becomes full, the recorder ends with status 3. The recording names the reason,
+    and is not reported as damaged."""
     disk = tmp_path / "disk"
     disk.mkdir()
 
@@ -248,7 +250,8 @@ def test_full_disk(tmp_path, machine, left):
 
 
 def test_stopped(tmp_path, machine):
-    """A recorder that a signal stops leaves a complete recording."""
+    """After SIGINT, SIGTERM or SIGHUP, a recorder leaves a recording without lost events, and
+    returns 0."""
     pid = machine()
     for sig in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         path = tmp_path / f"by-{sig.name}"
@@ -266,8 +269,8 @@ def test_stopped(tmp_path, machine):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a program setuid")
 def test_not_ours():
-    """--for ends the command even if the user may not end the machine, because it
-    runs as root. The machine goes on."""
+    """--for ends the command even if the machine that the command started runs as root, so that
+    the user may not end it. The machine goes on."""
     need("setpriv")
     with public_directory() as tmp:
         program = shutil.copy(GUEST, tmp / "qemu-system-x86_64")
@@ -294,7 +297,8 @@ def test_not_ours():
 
 
 def test_refused(tmp_path):
-    """A process that is no guest, and an empty -o, are refused in one line."""
+    """A process that is no guest, and an empty -o, are refused with one line, apart from a line
+    with "see:"."""
     with subprocess.Popen(["sleep", "99"]) as p:
         for args, status, said in (
                 (("--pid", p.pid), 1, "has no mapping that could be a guest's RAM"),
