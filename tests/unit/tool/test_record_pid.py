@@ -87,7 +87,7 @@ def blank(tmp_path_factory):
 ))
 def test_match_before_boot(tmp_path, machine, options, status, said):
     """If the memory has no kernel yet, a recorder with --until or --match searches for one during
-    the time of --wait or --for. Without such a time it ends at once."""
+    the time of --wait or --for, and then returns 3. Without such a time it returns 1."""
     begun = time.monotonic()
     p = run("record", "--pid", machine("-blank"), *options, "-o", tmp_path / "rec",
             status=status)

@@ -38,7 +38,8 @@ EVENTS = [
 
 
 def recording(path, pieces, pid=10, info=""):
-    """Make a recording that a recorder with --host could be writing."""
+    """Make a recording as "record --host" has it while it runs. pieces: of CPU 0 of the host.
+    pid: process of the virtual machine. info: more lines of the file info"""
     part = make_part(path / "host", [pieces])
     (part / "threads").write_text(THREADS)
     (path / "info").write_text(f"[recording]\nversion=1\nprocess={pid}\n{info}")
@@ -88,8 +89,8 @@ def same(told, v):
 
 
 def test_sums_and_causes(tmp_path):
-    """Promise: of its own vCPUs only, the guest gets the sums that `vcpus` prints, and
-    the causes of stolen time."""
+    """Promise: the guest gets the sums that `vcpus` prints for its own vCPU, and the causes of
+    stolen time. It gets no data of a vCPU of another process."""
     rec = recording(tmp_path / "rec", [piece(EVENTS)])
     with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
         told = wait_for(guest.process, lambda a: not a["error"])
@@ -103,7 +104,8 @@ def test_sums_and_causes(tmp_path):
 
 
 def test_real_host(tmp_path):
-    """Promise: the sums of a real host are those of vcpus, to the nanosecond."""
+    """Promise: for the recording of a real host, the guest gets the sums that `vcpus` prints, to
+    the nanosecond."""
     rec = recording(tmp_path / "rec", [], 176)
     for name in ("formats", "cpu0", "cpu1"):
         shutil.copy(REAL / name, rec / "host")
@@ -116,8 +118,8 @@ def test_real_host(tmp_path):
 
 
 def test_host_that_is_being_recorded(tmp_path):
-    """Promise: the sums grow with the recording, and the parts before and after an update
-    add up to the whole. The processors' files appear late."""
+    """Promise: while the recording grows, also by files of further CPUs, the sums that the guest
+    gets grow with it. In the end they are those that `vcpus` prints."""
     rec = recording(tmp_path / "rec", [])
     with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
         assert ask(guest.process)["error"] == ENODATA
@@ -132,8 +134,9 @@ def test_host_that_is_being_recorded(tmp_path):
 
 
 def test_without_consent(tmp_path):
-    """Promise: without --tell-guest the guest gets no data, also if the previous host gave
-    data and was killed; when a host ends, the guest loses its data."""
+    """Promise: while attach runs without --tell-guest, the guest gets no data, also if an attach
+    with --tell-guest ran before and was killed. If SIGTERM ends attach, the guest loses
+    the data."""
     rec = recording(tmp_path / "rec", [piece(EVENTS)])
     tell = f"--tell-guest={rec}"
     with Teller(tmp_path) as host, Guest(host.file) as guest:
@@ -154,7 +157,8 @@ def test_without_consent(tmp_path):
 
 
 def test_errors(tmp_path):
-    """The command names what --tell-guest needs."""
+    """record and attach refuse --tell-guest with the reason, if --host, --programs or a recording
+    of this host that still runs is missing."""
     for options in ((), ("--host",), ("--programs",)):
         err = run("record", "--tell-guest", *options, "--", "true", status=2).stderr
         assert b"--host" in err and b"--programs" in err
@@ -183,7 +187,8 @@ def wait_for_polls(process):
 
 
 def test_attach_before_the_recorder(tmp_path):
-    """Promise: attach --tell-guest waits for a recorder that was just started."""
+    """Promise: attach --tell-guest waits until the recording exists and its file info has the PID
+    of the virtual machine."""
     rec = tmp_path / "rec"
     with Teller(tmp_path) as host:
         host.end()
@@ -234,7 +239,8 @@ def test_reused_thread_id(tmp_path):
 
 
 def test_full_table_of_exits(tmp_path):
-    """Promise: the exits for which the table of reasons has no room are in other_exits."""
+    """Promise: exits with more reasons than the host's table of reasons holds are counted in
+    other_exits."""
     count = 8200
     events = [e for n in range(count) for e in (
         (1000 + 10 * n, event(EXIT, 11, n, 0)), (1005 + 10 * n, event(ENTRY, 11, 0)))]
@@ -248,9 +254,8 @@ def test_full_table_of_exits(tmp_path):
 
 
 def test_messages_after_ten_seconds(tmp_path):
-    """Promise: if the recorded process has no vCPU, the recorder reports that. A
-    second recorder that waits for a recording that does not exist reports that,
-    too."""
+    """Promise: after some seconds, attach reports once that the recorded process has no vCPU.
+    Another attach reports that its recording does not exist, and returns 1."""
     rec = recording(tmp_path / "rec", [piece(EVENTS)], pid=77)
     with Teller(tmp_path, f"--tell-guest={rec}") as host, subprocess.Popen(
             [TOOL, "attach", f"--tell-guest={tmp_path / 'none'}", host.file], env=ENV,

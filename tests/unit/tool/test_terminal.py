@@ -23,9 +23,9 @@ def make_recording(tmp_path_factory):
 
 
 def read_all(fd):
-    """What a process writes to a terminal"""
+    """Return what a process writes to a terminal, until the other side is closed; close fd."""
     out = b""
-    # A terminal whose other side is closed cannot be read.
+    # If the other side of a terminal is closed, a read fails.
     with contextlib.suppress(OSError):
         while part := os.read(fd, 65536):
             out += part
@@ -34,7 +34,8 @@ def read_all(fd):
 
 
 def on_terminal(*args, env, **kwargs):
-    """Run the command with a terminal as its output: (exit status, output, messages)"""
+    """Run the command with a terminal as standard output; return its exit status, output and
+    messages."""
     terminal, other = pty.openpty()
     with subprocess.Popen([TOOL, *map(str, args)], stdin=subprocess.DEVNULL,
                           stdout=other, env={**ENV, "TERM": "xterm", **env},
@@ -52,7 +53,7 @@ PREFIX = "sed s/^/paged:/"
     ["report"], ["log"], ["top"], ["boot"], ["last"], ["callgraph"],
     ["latency", "sched_waking", "sched_switch"]))
 def test_pager(recording, command):
-    """A view's text on a terminal passes through the pager as it is."""
+    """If standard output is a terminal, the pager gets a view's text unchanged."""
     plain = run(*command, recording).stdout
     args = [*command, "--color=never", recording]
     status, out, _ = on_terminal(*args, env={"PAGER": PREFIX})
@@ -84,8 +85,8 @@ def test_pipe(recording):
     ["--help"], ["--version"], ["help", "report"], ["record", "--help"],
     ["attach", "--help"], ["report", None], ["top", None], ["events", None]))
 def test_output_fails(recording, args):
-    """If the reader of the output's pipe has ended, no command fails. If the disk
-    is full or standard output is closed, each command fails."""
+    """If the reader of the output's pipe has ended, these commands end with status 0. If the disk
+    is full or standard output is closed, they fail with a message."""
     command = [TOOL, *(arg or recording for arg in args)]
     for restore in True, False:
         read, write = os.pipe()
@@ -104,10 +105,9 @@ def test_output_fails(recording, args):
 @pytest.mark.parametrize("args", (["report", "-o"], ["export", "-o"],
                                   ["boot", "--boot=1", "--svg"]))
 def test_closed_streams(recording, tmp_path, args, closed):
-    """If standard streams are closed, the files that the command opens do not get
-    the numbers of these streams: text and messages of a stream never end up in
-    such a file."""
-    # a kernel's address that does not fit the symbols causes a message
+    """If standard streams are closed, the files that the command writes have the same content as
+    with open streams: its messages do not end up in them."""
+    # With this address of the kernel, which does not fit the symbols, the command prints a message.
     info = (recording / "info").read_text()
     shutil.copytree(recording, tmp_path / "other")
     (tmp_path / "other/info").write_text(info.replace("91000000", "91000450"))
@@ -130,8 +130,8 @@ def test_columns(recording, columns):
 
 
 def test_pager_ends_first(recording):
-    """A pager that the user ends early is no error; the exit status of a command
-    that fails stays."""
+    """If the pager ends before the text does, the command returns 0. If the command fails, it
+    returns its own status, although a pager runs."""
     status, out, err = on_terminal("report", "--color=never", recording,
                                    env={"PAGER": "head -n 1"})
     assert status == 0 and out.count(b"\n") == 1 and not err
@@ -156,7 +156,7 @@ def bytes_read(pid):
 
 
 def stop_for_a_second(p):
-    """Stop a reader for more than a second, so that its read takes long."""
+    """Stop the process p for more than a second after it has read 3 MB."""
     while bytes_read(p.pid) < 3_000_000:
         assert p.poll() is None
     p.send_signal(signal.SIGSTOP)
@@ -169,9 +169,8 @@ def stop_for_a_second(p):
 
 @pytest.mark.parametrize("terminal", (True, False))
 def test_progress(large, terminal):
-    """If a read takes more than a second, a line on a terminal shows its
-    progress, and is removed before the end. If the output is no terminal, there
-    is no such line."""
+    """If a read takes more than a second and standard error is a terminal, a line there shows the
+    progress, and is removed before the end. If standard error is no terminal, nothing is shown."""
     fd, other = pty.openpty()
     with subprocess.Popen([TOOL, "top", large], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, env=ENV,

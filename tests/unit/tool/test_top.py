@@ -37,8 +37,8 @@ def test_top(rec):
 
 
 def test_top_rows(rec):
-    """--rows=N lists N tasks besides the idle task, and N types of events, and counts the
-    others."""
+    """--rows=N lists at most N tasks besides the idle task, and at most N types of events, and
+    says how many others there are."""
     top = lines("top", rec)[0]
     tasks = sum(t["pid"] != 0 for t in top["tasks"])
     assert 0 < tasks < len(top["tasks"])

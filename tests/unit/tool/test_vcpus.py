@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace vcpus --xentrace: sums of a real trace, of made ones, of damaged ones."""
+"""hypertrace vcpus --xentrace: sums of a real trace and of a made one, truncated files, and the
+check of --cpu-hz."""
 
 import json
 import struct
@@ -14,7 +15,8 @@ EXCERPT = Path(__file__).parents[2] / "fuzz/corpus/xentrace/excerpt"
 
 # Printed by xenalyze --summary, which tests/stock/test_xen.py runs: number of
 # intervals and their mean in cycles.
-# xenalyze splits a run where the scheduler lets the vCPU continue, so only the sum counts.
+# The test compares only their products, because xenalyze splits a running interval where the
+# scheduler lets the vCPU continue.
 XENALYZE = {
     (0, "running"): (146, 4217479), (0, "runnable"): (140, 3466374),
     (1, "running"): (144, 3360963), (1, "runnable"): (139, 3370028),
@@ -51,13 +53,13 @@ def agree(trace, figures):
 
 
 def test_excerpt_agrees_with_xenalyze():
-    """The sums of a real trace agree with those that xenalyze has printed."""
+    """The sums of a real trace agree with those of xenalyze within 0.5 %."""
     agree(vcpus(EXCERPT), XENALYZE)
 
 
 def test_exits_hypercalls_and_two_cpus(tmp_path):
-    """Exits do not include the time off the CPU, records of several CPUs are
-    merged by their time, and lost records are counted."""
+    """The time of an exit does not include the time in which the vCPU did not run. Records of
+    several CPUs are merged by their time, and lost records are counted."""
     v = 3 << 16 | 1
     path = tmp_path / "trace"
     path.write_bytes(

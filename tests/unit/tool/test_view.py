@@ -19,7 +19,7 @@ from built import need
 from hypertrace import ESCAPED, TOOL, lines, run, story, text
 
 SVG = "{http://www.w3.org/2000/svg}"
-# A command line of each view and each format of export, without the recording
+# Command lines of views and of the formats of export, without the recording
 VIEWS = [("report",), ("report", "--json"), ("log",), ("top",), ("boot",),
          ("boot", "--json"), ("last",), ("callgraph",), ("flame",),
          ("latency", "sched_waking", "sched_switch"),
@@ -42,7 +42,7 @@ class TestViews:
         assert (f"     0.102000000 +0.001000000 [000] init-7               "
                 f"  sched_process_exec: filename=/usr/bin/{ESCAPED} pid=7"
                 " old_pid=7") in out
-        # each event shows the thread's name at that time
+        # PID 1 is shown with the name that it had at the time of each event.
         assert [line for line in out if "init-1 " in line]
         assert [line for line in out if "swapper/0-1 " in line]
         assert ("-- CPU 1 lost about 123 events between 0.200009000 and"
@@ -61,8 +61,8 @@ class TestViews:
         assert out[22].endswith("irq_handler_exit: irq=11 ret=handled"), out[22]
 
     def test_report_kept_ring(self):
-        """report finds the kernel's address from the addresses of its initcalls.
-        If it cannot, functions are shown as numbers."""
+        """If the recording lacks the kernel's address of a boot, report finds it from the addresses
+        of initcalls. If it cannot, it shows functions as numbers."""
         out = lines("report", story("kept", self.tmp / "kept"))
         for boot, known in (3, False), (4, True), (5, False):
             start = next(e for e in out if e["boot"] == boot
@@ -71,7 +71,8 @@ class TestViews:
                                      f"func={start['fields']['func']:#x}")
 
     def test_report_other_kernel(self):
-        """Addresses are named only with symbols of the kernel that wrote them."""
+        """If the recorded symbols belong to another kernel, report says so and shows functions as
+        numbers."""
         path = story("slower", self.tmp / "other")
         info = (path / "info").read_text()
         assert not run("report", path).stderr
@@ -83,7 +84,7 @@ class TestViews:
         assert b"first_init" not in p.stdout
 
     def test_json_version(self):
-        """The objects of top, last, boot and latency have a version, which a program can check."""
+        """The JSON objects of top, last, boot and latency have a member "version", which is 1."""
         for args in (("top",), ("last",), ("boot",),
                      ("latency", "sched_waking", "sched_switch")):
             p = run(*args, "--json", self.story)
@@ -125,7 +126,7 @@ class TestViews:
         assert events("--cpu", "0-1,7") == every
         assert events("--event", "irq_*,sys_enter") == [
             e for e in every if e[2].startswith("irq_") or e[2] == "sys_enter"]
-        # a list that is given several times is one list
+        # If an option with a list is given several times, the lists are joined.
         assert events("--event", "irq_*", "--cpu=0", "--event=sys_enter", "--cpu",
                       "1", "--task=0", "--task", "1") == events(
             "--event=irq_*,sys_enter", "--task=0,1")
@@ -170,15 +171,15 @@ class TestViews:
             "after a step back"]
 
     def test_log_and_events(self):
-        """log prints the recorded log's lines. Lines after its last record come
-        from events printk:console."""
+        """log prints the lines of the file "log", and then the lines of later events
+        printk:console."""
         events = lines("log", self.story)
         for n in range(1, len(events) + 1):
             dir_ = story("story", self.tmp / f"log{n}")
             seq = {1: 0, 2: 0}
             with open(dir_ / "log", "wb") as f:
                 for e in events[:n]:
-                    # JSON has U+FFFD for the byte that is no character
+                    # In the JSON text, U+FFFD stands for the byte 0xff, which is no UTF-8.
                     raw = "".join(f"\\x{b:02x}" for b in e["text"].rstrip(
                         "\n").encode().replace(b"\xef\xbf\xbd", b"\xff"))
                     f.write(f"{8 + 4},{seq[e['boot']]},"
@@ -249,8 +250,8 @@ class TestViews:
          ["Call Trace:", " <TASK>", "end"]),
     ))
     def test_log_old_lines(self, name, records, tail):
-        """Lines after the log's end are printed, even if their text is that of an
-        old record whose own event is no longer in memory."""
+        """Events after the last record of the file "log" are printed, even if an earlier record has
+        the same text and no event of its own in the recording."""
         dir_ = story(name, self.tmp / f"old{len(records)}")
         (dir_ / "log").write_text("".join(
             f"6,{n},{ms * 1000},0,T1;{line}\n" for n, (ms, line) in enumerate(records)))
@@ -258,7 +259,8 @@ class TestViews:
             line for _, line in records] + tail
 
     def test_log_gap(self):
-        """Records that were overwritten before they were read are counted."""
+        """log counts the records that are missing between the numbers of the records in the file
+        "log", and before the first: the guest had overwritten them before they were read."""
         dir_ = story("story", self.tmp / "log-gap")
         (dir_ / "log").write_text("6,3,1000000,0,T1;a\n6,4,2000000,0,T1;b\n"
                                   "6,9,3000000,0,T1;c\n")
@@ -300,8 +302,7 @@ class TestViews:
         assert said in p.stderr.decode() and not p.stdout
 
     def test_cpus_left_out(self):
-        """Files of processors with numbers above the limit are reported, not
-        ignored."""
+        """Files of processors with numbers above the limit are left out, with a message."""
         dir_ = story("story", self.tmp / "left-out")
         shutil.copy(dir_ / "cpu0", dir_ / "cpu1024")
         shutil.copy(dir_ / "cpu0", dir_ / "cpu2000")
@@ -358,11 +359,12 @@ class TestViews:
                 if p["name"] == "/bin/worker"] == [15_000_000]
 
     def test_boot_functions(self):
-        """boot shows an initcall's functions by task: own times add up to a call's, also
-        for a task that changes processors, and for functions without ends."""
+        """boot shows the functions that an initcall's task called. Their own times add up to the
+        initcall's time, also if the task changes processors. Functions without recorded ends
+        have a number of calls, and no time."""
         path = story("inside", self.tmp / "inside")
         first, second, third = lines("boot", path)[0]["initcalls"]
-        # 13 ms in first_init: walk 2 + 3 ms, vfs_read 8 ms less walk's 3
+        # first_init takes 13 ms: walk 2 + 3 ms, vfs_read 8 - 3 ms (without walk), own 3 ms.
         assert first["functions"] == [
             {"name": "walk", "calls": 2, "own_ns": 5_000_000},
             {"name": "vfs_read", "calls": 1, "own_ns": 5_000_000},
@@ -378,7 +380,8 @@ class TestViews:
             ["first_init", "3.000", "own,", "1", "call"]]
 
     def test_random(self):
-        """Random events: no time wraps, and all times add up."""
+        """With random events, no time in the views is negative or longer than 4 s, and the times of
+        top add up to the time of the CPUs."""
         def durations(x, longest):
             if isinstance(x, dict):
                 for key, value in x.items():
@@ -452,7 +455,8 @@ class TestViews:
         assert b["end_ns"] - a["phases"][3]["begin_ns"] == 40001000
 
     def test_boot_limits(self):
-        """--max and --regression fail exactly the boots that are too slow."""
+        """With --max or --regression, boot returns 4 for a boot that is too slow or lacks a phase,
+        0 for others, and 2 for options that it cannot use."""
         same = [self.story] * 3
         for args, status, said in (
                 (("--max=1s", self.story), 0, ""),
@@ -523,10 +527,7 @@ class TestViews:
     @pytest.mark.parametrize("damage", ("append", "overwrite", "hole"))
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
     def test_damage(self, tmp_path, view, damage):
-        """Each view reports the bytes of a recording that are damaged.
-
-        Only this test proves it for each view.
-        """
+        """Each command of VIEWS reports that bytes of the recording are damaged."""
         path = story("story", tmp_path / "damaged")
         with open(path / "info", "a") as f:
             f.write("[recording]\nend=QEMU ended with status 0\n")
@@ -543,8 +544,8 @@ class TestViews:
 
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
     def test_nothing(self, tmp_path, view):
-        """If a recording lacks the formats of its events, or lacks events, each view says
-        which of them is missing. Only export as .dat need not say it of the formats."""
+        """If a recording lacks the formats of its events, or has no events, each command of VIEWS
+        says so, except that export as .dat may be silent about missing formats."""
         path = story("story", tmp_path / "nothing")
         formats = (path / "formats").read_bytes()
         (path / "formats").unlink()
@@ -563,9 +564,9 @@ class TestViews:
     @pytest.mark.parametrize("content", (b"", bytes(range(256)) * 20), ids=len)
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
     def test_damaged_texts(self, tmp_path, view, content):
-        """If the formats of a recording are damaged, or empty after a full disk, or its symbols
-        are damaged, each view reports it. All views but callgraph and latency still show the
-        events. Empty symbols are not reported."""
+        """If the formats of a recording are empty or damaged, each command of VIEWS reports it.
+        callgraph and latency return 1, the others 0. Damaged symbols are reported, too, but empty
+        ones are not."""
         path = story("story", tmp_path / "damaged")
         (path / "formats").write_bytes(content)
         (path / "kallsyms").write_bytes(content)
@@ -576,8 +577,8 @@ class TestViews:
         assert (b"symbols are damaged" in p.stderr) == bool(content), p
 
     def test_groups(self):
-        """In --event, the name of a group stands for its events, as with record
-        --event; other names select as before."""
+        """In report --event, the name of a group selects the events of the group. Each other name
+        selects the events with that name."""
         def events(names):
             return lines("report", self.story, f"--event={names}")
 
@@ -590,7 +591,7 @@ class TestViews:
         assert events("irq,sched_switch") == events("irq:*,sched:sched_switch")
 
     def test_names_of_any_bytes(self):
-        """Names and texts are compared as bytes, whatever the locale."""
+        """Names and texts are compared as bytes, independent of the locale."""
         for locale in "C", "C.UTF-8", "POSIX":
             for option in ("--task=na\u00efve*", "--grep=\u00ef",
                            '--where=comm == "\u00ef"'):
@@ -740,8 +741,8 @@ class TestViews:
             e["event"] for e in events if e["text"].endswith("ret=-19")]
 
     def test_defaults(self):
-        """Without a name, the newest recording is read and named. Each output can
-        be a file, which is complete or not there."""
+        """Without an argument, report reads the newest recording in the working directory and
+        prints its name. With -o, it writes a file; if it fails, it makes none."""
         p = run("report", cwd=self.tmp)
         newest = max((d for d in self.tmp.iterdir() if (d / "info").exists()),
                      key=lambda d: (d / "info").stat().st_mtime_ns)
@@ -822,7 +823,7 @@ class TestViews:
             **os.environ, "LC_ALL": "C.UTF-8"})
 
     def test_mistyped_options(self):
-        """Each command names the option that a mistyped one is similar to."""
+        """For a mistyped option, each command asks whether the correct option was meant."""
         commands = [line.split()[0] for line in text("help")
                     if line.startswith("  ")]
         for command in commands:
@@ -840,8 +841,8 @@ class TestViews:
     @pytest.mark.skipif(not shutil.which("localedef"),
                         reason="localedef is not installed")
     def test_locale(self):
-        """No output depends on the form that numbers have in the user's
-        language."""
+        """The output of these commands is the same with a German locale, in which a number has a
+        comma instead of a point."""
         made = subprocess.run(
             ["localedef", "-i", "de_DE", "-f", "UTF-8",
              self.tmp / "de_DE.UTF-8"], capture_output=True)
@@ -865,8 +866,8 @@ class TestViews:
             assert german_.returncode == plain.returncode, args
 
     def test_cut(self):
-        """If a recording's file is cut off anywhere, a command reads what is
-        left, or refuses it with a reason; no command crashes."""
+        """If a file of a recording is truncated, these commands read what is left, or refuse the
+        recording with a reason. None crashes."""
         source = story("story", self.tmp / "whole")
         path = self.tmp / "cut"
         for name in sorted(os.listdir(source)):
@@ -928,7 +929,8 @@ class TestViews:
         assert "--poll-us" in complete("hypertrace record --po")
 
     def test_completion_zsh(self):
-        """Completion in zsh: commands, options, files, and a command after --"""
+        """zsh completes names of commands, options and files, and after -- another command's
+        line."""
         need("zsh")
         script = Path(__file__).parents[3] / "tools/hypertrace/hypertrace.zsh"
 

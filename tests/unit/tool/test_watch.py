@@ -29,8 +29,8 @@ OTHER = pwd.getpwuid(65534).pw_name
 as_root = pytest.mark.skipif(os.geteuid() != 0,
                              reason="only root can be another user")
 
-# A watch also finds the machines of other tests, so these tests run one after
-# the other.
+# "hypertrace watch" also finds the machines of other tests, so one worker runs these tests, one
+# after the other.
 pytestmark = pytest.mark.xdist_group("record")
 
 
@@ -57,9 +57,8 @@ def parent(pid):
 
 
 class Guest:
-    """A virtual machine of a user; it is killed when the test ends. A watch that
-    starts later finds it at once; a watch that already runs finds it within two
-    seconds."""
+    """A virtual machine with the name @name, of the user @user. The end of the with block kills
+    it. "hypertrace watch" looks for machines at its start, and then every two seconds."""
 
     def __init__(self, tmp, name, *options, user=None):
         program = tmp / "qemu-system-x86_64"
@@ -86,7 +85,8 @@ class Guest:
 
 
 class Watch:
-    """hypertrace watch, with the folder of its recordings"""
+    """A running "hypertrace watch". Its recordings are in the folder tmp/flights, its messages in
+    the file tmp/log."""
 
     def __init__(self, tmp, *options, user=None):
         self.dir = tmp / "flights"
@@ -132,7 +132,8 @@ class Watch:
                  lambda: f"{self.recordings()}\n{self.messages()}")
 
     def snapshot(self, vm):
-        """Wait until the recorder has events; make a recording."""
+        """Repeat "hypertrace snapshot" until the recorder of @vm makes a recording; return the
+        recording's folder."""
         def made():
             p = subprocess.run([TOOL, "snapshot", "--json", self.dir / vm],
                                capture_output=True, text=True)
@@ -212,8 +213,8 @@ def test_restart(tmp_path):
 
 @as_root
 def test_owner(tmp_path):
-    """The recorder and the recordings belong to the machine's user. The recorder
-    has no privilege except to read processes. If two machines of a user have the
+    """The recorder runs as the machine's user, who owns the recordings. It has at most the
+    capability CAP_SYS_PTRACE. If two machines of a user have the
     same name, each has a folder of its own."""
     uid = pwd.getpwnam(OTHER).pw_uid
     os.chmod(tmp_path, 0o755)
@@ -271,8 +272,8 @@ def test_retry(tmp_path):
 
 
 def test_max_memory(tmp_path):
-    """If --max-memory leaves no memory for a machine, the machine waits until
-    another machine's recorder ends."""
+    """If --max-memory leaves no memory for a recorder of another machine, this machine is recorded
+    only after another recorder has ended."""
     me = user_name()
     with Guest(tmp_path, "web1") as first, \
             Watch(tmp_path, "--name", "web*", "--max-memory", "1M") as w:
@@ -300,8 +301,8 @@ def test_max_vms(tmp_path):
 
 
 def test_named_files(tmp_path):
-    """A recorder opens no file that the machine's command line names: here FIFOs,
-    which would block it."""
+    """The recorder of a watch opens no file that the machine's command line names. The files of
+    this test are FIFOs, which would block the recorder."""
     me = user_name()
     fifos = [tmp_path / name for name in ("kernel", "config")]
     for fifo in fifos:
@@ -318,9 +319,9 @@ def test_named_files(tmp_path):
 
 @as_root
 def test_full_disk(tmp_path):
-    """If the file system is full, the oldest recordings are removed, which is
-    printed, but the newest one of each machine stays. If a machine then dies, its
-    death is recorded."""
+    """If the file system is full, the watch removes the oldest recordings with a message, and
+    keeps the newest of each machine. If a machine then dies, its death is recorded, for which its
+    other recording is removed."""
     me = user_name()
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -341,7 +342,6 @@ def test_full_disk(tmp_path):
             wait_for(lambda: len(w.recordings()) == 2, w.messages)
             assert w.recordings() == [f"{me}/web1/2-command",
                                       f"{me}/web2/2-command"]
-            # The disk is full: the machine's own older recording is removed.
             with open(disk / "bigger", "wb") as f:
                 st = os.statvfs(disk)
                 os.posix_fallocate(f.fileno(), 0, st.f_bavail * st.f_frsize)
@@ -385,8 +385,7 @@ SETTINGS = (
 
 @pytest.mark.parametrize("text,message", SETTINGS)
 def test_refused_settings(tmp_path, text, message):
-    """Each mistake in the configuration file is refused; the message has its
-    place and the accepted values."""
+    """A mistake in the configuration file is refused with a message that names it."""
     path = tmp_path / "watch.conf"
     path.write_text(text)
     p = run("watch", "--config", path, status=2)
