@@ -197,7 +197,7 @@ def test_host_events(tmp):
 
 
 def test_nobody(tmp):
-    """If no LTTng session enables the guest's events, the recorder reports this and their number."""
+    """If no LTTng session enables the guest's events, the recorder reports their number."""
     with PrivateSession(str(tmp / "trace"), events=["other:*"]) as s, \
             Recorder(tmp, s, "--lttng=mine") as r:
         r.write_until_listed(s, "mine:ftrace.raw")

@@ -350,8 +350,8 @@ class TestMerge:
         assert not list(self.tmp.glob("*no.pftrace*"))
 
     def test_boots(self):
-        """A Perfetto file on the host's clock has a machine for each boot of a guest. An event without
-        a known host time is left out with a message."""
+        """A Perfetto file on the host's clock has a machine for each boot of a guest. An event
+        without a known host time is left out with a message."""
         need("protoc")
         recording = story("story", self.tmp / "story")
         out = self.tmp / "boots.pftrace"
