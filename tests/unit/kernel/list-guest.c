@@ -276,7 +276,7 @@ bool lg_read(ListGuest *g, uint32_t cpu, bool swap)
     next = next_of(g, node);
     /*
      * count as read the events that the writer added to the readers' page after
-     * the last reader had taken it
+     * the page was taken
      */
     c->read += events_of(g, old) - c->consumed;
     lg_put(g, c->at + CPU_READ, c->read);

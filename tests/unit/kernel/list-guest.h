@@ -3,8 +3,8 @@
  * A guest's ordinary ftrace ring, in an array that stands for the guest's
  * memory
  *
- * A program changes the ring in steps similar to those of the kernel.  Most
- * stores are followed by a call of ListGuest.step, in which a test can poll.
+ * The functions change the ring in steps similar to those of the kernel.  After
+ * most stores, they call ListGuest.step, in which a test can poll.
  */
 #ifndef LIST_GUEST_H
 #define LIST_GUEST_H

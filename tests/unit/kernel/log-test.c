@@ -94,7 +94,10 @@ static void test_follow(gconstpointer data)
         drain(&r, false);
         drain(&r, false);
         g_assert_cmpuint(r.next, ==, 3000);
-        /* polls that follow one in 5 stores miss no record; in 900, some */
+        /*
+         * with 5 stores on average from poll to poll, the reader misses no
+         * record; with 900 stores, it misses some
+         */
         if (odds <= 10) {
             g_assert_cmpuint(r.missing, ==, 0);
         } else {

@@ -5,9 +5,9 @@
  *
  * Pauses of US (default: 1000) microseconds are between the polls, but not
  * after a poll that left something to read. Polls are printed in three groups:
- * "first" has the polls until the first event, and those that left something to
- * read; of the others, "busy" has those that found events, and "quiet" those
- * that found none.
+ * "first" has the polls before the first event was found, and the polls that
+ * left something to read. Of the other polls, "busy" has those that found
+ * events, and "quiet" those that found none.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

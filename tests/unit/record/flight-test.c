@@ -317,7 +317,7 @@ static void test_last_events(void)
     teardown(&t);
 }
 
-/* Each panic in the log of a guest without a ring has a recording. */
+/* Each panic in the log of a guest without a ring causes a recording. */
 static void test_no_ring(void)
 {
     const uint64_t size = 64 << 20, at[] = { 8 << 20, 24 << 20, 40 << 20 };
@@ -421,8 +421,8 @@ static HtMatch *setup_probe(Test *t, const char *text)
 }
 
 /*
- * A matching event is a cause. For some time after it, further matches are no
- * cause, however many there are.
+ * A matching event causes a recording. For 10 s after this recording, further
+ * matches cause none, however many there are.
  */
 static void test_match(void)
 {
@@ -453,7 +453,10 @@ static void test_match(void)
     ht_match_free(m);
 }
 
-/* A matching event is no cause if newer events have replaced it in memory. */
+/*
+ * A match that waits because a recording was made less than 10 s before is
+ * forgotten when newer events replace the event in memory.
+ */
 static void test_match_replaced(void)
 {
     HtMatch *m;
@@ -607,7 +610,10 @@ static void test_keep(void)
     teardown(&t);
 }
 
-/* Only a name that a recorder writes is the name of a recording. */
+/*
+ * ht_flight_dir_number() returns the number of a recording for each name that a
+ * recorder gives, and 0 for similar names.
+ */
 static void test_names(void)
 {
     static const struct {

@@ -121,7 +121,7 @@ static void test_dead_clock(void)
         place(&t, FIRST, 1000);
         look(&t, FIRST);
         expect(&t, FIRST);
-        /* A new watch does not know which of the kernels was there first. */
+        /* In every second round, a new watch has not followed the first. */
         if (i % 2) {
             ht_kernel_watch_free(t.watch);
             t.watch = ht_kernel_watch_new(&t.mem, t.kernel.image, false, now);
@@ -189,10 +189,10 @@ static void test_canary(void)
 }
 
 /*
- * The watch starts when RAM has a dead kernel and one that runs, and follows
- * the second.  Then the second stands still, and no search finds it any
- * longer.  The watch keeps it, also at the guest's end, and does not follow
- * the dead one.
+ * The watch starts when RAM has a dead kernel and a running kernel, and follows
+ * the running kernel.  Then this kernel stands still, and no search finds it any
+ * longer.  The watch keeps it, also at the guest's end, and does not follow the
+ * dead kernel.
  */
 static void test_older(void)
 {

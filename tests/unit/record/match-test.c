@@ -124,9 +124,9 @@ static HtMatch *begin_running(Test *t)
 }
 
 /*
- * In a guest that ran before the recorder, a ring is recorded from the first
- * event after the first poll on. This event counts as a match. The events that
- * the first poll found in each of two rings do not count.
+ * In a guest that ran before the recorder, the first new event in a ring shows
+ * that the ring is in use. This event counts as a match; the events that the
+ * first poll found in this ring, and in another ring, do not count.
  */
 static void test_match_first(void)
 {

@@ -152,9 +152,9 @@ static void test_made_meanwhile(void)
 }
 
 /*
- * While a guest boots again, the header of the ring that is recorded is invalid
- * for some time, so that a search finds the second part alone.  When the header
- * is back, the part still belongs to the ring: its events are recorded once.
+ * The header of the recorded ring is invalid for some time, as early in a boot,
+ * so that a search finds the second part alone.  When the header is back, the
+ * part still belongs to the ring: the events of the part are recorded once.
  */
 static void test_header_rewritten(void)
 {
@@ -263,8 +263,8 @@ static void test_boots(void)
         fg_boot(&t.g[0], 0, false, UINT64_C(0xffff900000000000) + i * 4096);
         t.ns = (1 + i % 2) * SECOND + (i + 1) * 10007;
         /*
-         * poll twice in each boot: at the first poll, a ring with fewer events
-         * than before proves that the guest has booted again
+         * write two events in each boot: the first poll of the next boot then
+         * finds fewer events than before, which shows the new boot
          */
         st_events(&t, 0, 1);
         if (i == 500) {
@@ -294,8 +294,8 @@ static void test_boots(void)
 }
 
 /*
- * A poll reads a bounded number of bytes even if more events wait;
- * ht_session_finish() reads them all.
+ * A poll reads a bounded number of bytes even if more events wait.
+ * ht_session_finish() reads all events.
  */
 static void test_more(void)
 {

@@ -96,8 +96,8 @@ static void test_file_place(void)
 }
 
 /*
- * A page that cannot be read fails the read with EIO, and not with ESRCH, which
- * would end the search of all memory.
+ * A read of a page beyond the end of the mapped file fails with -EIO, and not
+ * with -ESRCH, which would end the search of all memory.
  */
 static void test_short_read(void)
 {
