@@ -190,9 +190,9 @@ static void test_canary(void)
 
 /*
  * The watch starts when RAM has a dead kernel and a running kernel, and follows
- * the running kernel.  Then this kernel stands still, and no search finds it any
- * longer.  The watch keeps it, also at the guest's end, and does not follow the
- * dead kernel.
+ * the running kernel.  Then this kernel stands still, and no search finds it
+ * any longer.  The watch keeps it, also at the guest's end, and does not follow
+ * the dead kernel.
  */
 static void test_older(void)
 {
