@@ -6,7 +6,7 @@
  * the guest's boot.  The host polls a guest every 1 ms, but sometimes only
  * after 25 ms.  ping sends a message, which pong receives and answers some
  * microseconds later; in between, pong's device emits an event.  Each console
- * line and each event of the device contains the true host time.
+ * line and each event "think" of the device contains the true host time.
  */
 #include <glib/gstdio.h>
 

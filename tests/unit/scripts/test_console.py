@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which lines of a guest's console fail a test: reports of its kernel."""
+"""Reports of a guest's kernel on its console make a test fail; other lines do not."""
 
 from vm.machine import complaints
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The build, the packages and the modules have one version.
 
-DKMS lists the modules with the version in dkms.conf; the modules have none of their
-own.
+DKMS lists the modules with the version in dkms.conf; the modules themselves contain no
+version.
 """
 
 import re

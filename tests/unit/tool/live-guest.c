@@ -5,10 +5,11 @@
  *
  * usage: live-guest -object memory-backend-file,...,mem-path=FILE
  *
- * For each number N read from standard input, it writes N events and confirms
- * that.  It ends with its input.  The clock of these events advances only by
- * events.  For "+N", the events' clock is an hour ahead of the host's, and
- * LTTng-UST gets one event before and one after each event.
+ * For each line with a number N on standard input, the program writes N events
+ * to the ring, then prints N.  It ends at the end of the input.  The time of
+ * each event is 1 us after that of the previous one.  For "+N", the times are
+ * an hour ahead of CLOCK_MONOTONIC, and LTTng-UST gets one event before and one
+ * after each event.
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include "hypertrace/base.h"
 #include "ftrace-guest.h"
 
-/* The text of the event's `format` file before the print format */
+/* Start of a text of formats: the event, up to where its print format begins */
 static const char print_event[] =
     "system: test\n"
     "name: event\n"

@@ -4,8 +4,8 @@
  *
  * Promise: an expression has the value that C gives it, also where
  * libtraceevent computes another one (print-oracle-test.c compares with
- * libtraceevent). No format and no record makes a program read beyond the
- * record.
+ * libtraceevent). A program reads only the bytes of its record, whatever the
+ * format and the record are.
  */
 #include <string.h>
 
@@ -71,7 +71,7 @@ static const struct {
     { "\"[%*pbl|%*pb|%*pbl]\", 0, __get_dynamic_array(blob), -4,"
       " __get_dynamic_array(blob), 1 << 30, __get_dynamic_array(blob)",
       "[|1|0,8-9,11,13,15-23]" },
-    /* signs, precedence and associativity, as in C */
+    /* operators, types and casts, as in C; a block gives its last value */
     { "\"%d %d\", 7 - 3 - 2, 100 / 7 % 5 * 2 + 1", "2 9" },
     { "\"%d\", REC->n > 5 ? 1 : REC->n < 3 ? 2 : 3", "2" },
     { "\"%s\", REC->n > 7 && REC->u != 3 || !REC->n ? \"yes\" : \"no\"",
@@ -95,7 +95,8 @@ static const struct {
     { "\"%lu\", ((unsigned long *)REC->args)[2]", "30" },
     { "\"%d\", *(int *)REC->args", "10" },
     /*
-     * A name with an unknown value matches no number; a NULL name ends a list.
+     * A constant with an unknown value (NO_SUCH) equals no number. In a list,
+     * an entry with NULL as its text is the end.
      */
     { "\"%s\", __print_symbolic(REC->args[0], { NO_SUCH, \"NONE\" },"
       " { 10, \"TEN\" }, { -1, ((void *)0) })", "TEN" },
@@ -104,7 +105,7 @@ static const struct {
     { "\"%s\", __print_flags(REC->common_flags, \"|\","
       " { NO_SUCH, \"NONE\" }, { 0, \"ZERO\" })", "" },
     { "\"%s\", REC->n == NO_SUCH ? \"such\" : \"other\"", "other" },
-    /* functions that libtraceevent lacks */
+    /* functions that libtraceevent without plugins does not know */
     { "\"%s|%s\", nvme_trace_disk_name(p, REC->comm),"
       " xen_hypercall_name(REC->args[0])", "disk=comm, |(update_descriptor)" },
     { "\"%lx\", pte_val(native_make_pte(REC->args[1]))", "14" },
@@ -112,8 +113,9 @@ static const struct {
       " __print_ns_without_secs(REC->addr)", "18446744071.578853392" },
     /*
      * Unknown functions are printed as calls, with those arguments that can be
-     * printed; a format that computes with their value is refused.  Then
-     * statements in parentheses, swaps of bytes, and other rare expressions.
+     * printed; a format that needs the value of such a call as a number in an
+     * expression is refused.  Then statements in parentheses, swaps of bytes,
+     * and other rare expressions.
      */
     { "\"%s|%d|%-9s\", no_such(p, REC->n, REC->u), other(REC->comm), f()",
       "no_such(-5, 0x80000005)|other(comm)|f()      " },
@@ -174,8 +176,8 @@ static void test_prints(void)
 }
 
 /*
- * Print records of 8 to PRINT_RECORD_SIZE random bytes. In a build with
- * sanitizers, each read is checked.
+ * Print records of 8 to PRINT_RECORD_SIZE random bytes. A build with sanitizers
+ * detects reads beyond the record.
  */
 static void test_hostile(void)
 {
@@ -220,8 +222,8 @@ static void test_deep(void)
 }
 
 /*
- * Refuse 60 variables of which each uses the one before it twice: their
- * expansion exceeds the limit of work.
+ * Refuse 60 variables of which all but the first use the previous one twice:
+ * their expansion has more than HT_PRINT_NODES_MAX nodes.
  */
 static void test_expansion(void)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Print formats against libtraceevent
+ * Compare the texts of events with those that libtraceevent prints
  *
- * Promise: random records of every format are printed as libtraceevent prints
- * them, except for formats with %c, for formats that libtraceevent does not
- * understand, and for those in the table below.  The formats in this file are
- * compared, and with HT_FORMATS=FILE also those of a kernel ("hypertrace
- * formats" prints them).
- * test_texts() in tests/e2e/test_record.py has those of the tests' kernel.
+ * Promise: random records of each tested format are printed as libtraceevent
+ * prints them.  Exceptions are formats with %c, formats that libtraceevent does
+ * not understand, and the formats in the table below.  The test uses the
+ * formats in this file and, with HT_FORMATS=FILE, also those of a kernel
+ * ("hypertrace formats" prints them).  test_texts() in tests/e2e/test_record.py
+ * runs it with the formats of a stock kernel.
  */
 #include <event-parse.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static const struct {
     { "writeback:*", "names without values are taken for 0 there" },
 };
 
-/* A format of each kind; test_own() makes an event of each. */
+/* Print formats; test_own() gives each to an event with the fields below. */
 static const char * const own[] = {
     "\"%d %i %u %x %X %o\", REC->s32, REC->s32, REC->u32, REC->u32, REC->u32,"
         " REC->u32",
@@ -123,7 +123,7 @@ static uint64_t random64(void)
     return (uint64_t)g_test_rand_int() << 32 | (uint32_t)g_test_rand_int();
 }
 
-/* Return the numbers in a format's text, such as the values of its names. */
+/* Return the numbers in a print format, such as those that have names in it. */
 static GArray *numbers_of(const HtFtEvent *e)
 {
     GArray *all = g_array_new(false, false, sizeof(uint64_t));
@@ -141,9 +141,9 @@ static GArray *numbers_of(const HtFtEvent *e)
 }
 
 /*
- * Return whether the format prints arrays whose length is given by a field.
- * Then random values of the fields must be small, so that the array stays
- * within the record.
+ * Return whether the format may print an array with a length that is the value
+ * of a field. Then random values of the fields must be small, so that the array
+ * stays within the record.
  */
 static bool is_counted(const HtFtEvent *e)
 {
@@ -163,8 +163,9 @@ static bool has_char(const HtFtEvent *e)
 }
 
 /*
- * Choose a number. Only if @edges_too, it may be one that formats print in a
- * special way.
+ * Choose the value of a field: 0 to 4 if @counted; else any number, an address
+ * near a symbol, and, if @edges_too, also a limit of a type, a number of the
+ * print format (@pool) or a number below 40.
  */
 static uint64_t random_number(const GArray *pool, bool counted, bool edges_too)
 {
@@ -280,14 +281,11 @@ typedef struct Oracle {
     /* number of print formats that cannot be compiled to a program */
     unsigned unknown;
     /*
-     * number of formats whose text differs from libtraceevent's for random
-     * numbers
+     * number of formats that give other texts than libtraceevent, even if
+     * random_number() does not get @edges_too
      */
     unsigned different;
-    /*
-     * number of formats whose text differs only if random_number() may choose
-     * edge values
-     */
+    /* number of formats that do so only if random_number() gets @edges_too */
     unsigned edges;
     unsigned failed;
 } Oracle;

@@ -5,15 +5,19 @@
  *
  * usage: programs-guest ... -object memory-backend-file,...,mem-path=FILE,...
  *
- * For each number N read from standard input, it emits N events in each of two
- * streams, every third one of the class "text", the others of "step".  While a
- * ring is full it waits.  Then it flushes, and prints how many events each
- * stream has had.  Events of a class that is off are left out.  For "full N" it
- * emits N events in the first stream without waiting, so that some are
- * discarded.  For "on ID" or "off ID" it waits until the host has switched the
- * class on or off, and prints the time.  For "host N" it prints what the host
- * tells about vCPU N, as JSON, and for "name TEXT" it gives its thread this
- * name.  It ends with its input.
+ * The program reads commands from standard input, and ends at the input's end:
+ *
+ *   N         emit N events in each of two streams, every third one of class
+ *             "app.text", the others of "app.step".  Wait while a ring is full.
+ *             Leave out events of a class that is off.  Then flush the streams,
+ *             and print the number of the first stream's events so far, with
+ *             those that were left out.
+ *   full N    the same for N events of "app.step" in the first stream only,
+ *             but do not wait: the ring discards events that do not fit
+ *   on ID     wait until the host has switched the class on; print the time
+ *   off ID    wait until the host has switched the class off; print the time
+ *   host N    print what the host tells about vCPU N, as JSON
+ *   name TEXT give the program's thread this name
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>
@@ -62,8 +66,8 @@ static bool is_on(const MgGuest *g, const struct ht_class *c)
 }
 
 /*
- * Wait until the host has switched a class on or off; poll every 50 us. Returns
- * the time by CLOCK_MONOTONIC in ns.
+ * Wait until the host has switched a class on or off; poll every 50 us. @id: 1
+ * for "app.step", else "app.text". Returns CLOCK_MONOTONIC in ns.
  */
 static uint64_t wait_for(const MgGuest *g, const char *id, bool on)
 {

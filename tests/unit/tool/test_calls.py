@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace's latency, callgraph, flame and last, which pair events, and `recover`.
 
-The recordings are described in tests/unit/recording/calls.c.
+The recordings are described in story.c, calls.c and dead.c in tests/unit/recording.
 """
 
 import hashlib
@@ -115,11 +115,12 @@ class TestCalls:
     def test_latency_keys(self):
         out = self.latency("irq_handler_entry", "irq_handler_exit")
         assert out["key"] == "cpu,irq"
-        # only the CPU with the gap has a pair across it
+        # one pair is not counted: the gap of its CPU lies between its events
         assert sorted(w["ns"] for w in out["worst"]) == [
             2000, 3000, 7000, 10000]
         assert out["across_gaps"] == 1 and out["from_alone"] == 0
-        # without the CPU in the key, a nested interrupt is paired with the outer one
+        # without the CPU in the key, an entry of interrupt 5 on one CPU replaces the
+        # earlier entry on the other CPU, and the second exit has no start
         out = self.latency("irq_handler_entry", "irq_handler_exit", "--key",
                            "irq")
         assert out["from_alone"] == 2 and out["to_alone"] == 2
@@ -183,8 +184,8 @@ class TestCalls:
     ))
     def test_retaddr(self, view):
         """With options/funcgraph-retaddr, the event of a call is
-        fgraph_retaddr_entry instead of funcgraph_entry (Linux 6.13); the views
-        show the same text."""
+        fgraph_retaddr_entry instead of funcgraph_entry (from Linux 6.13 on); apart
+        from this name, the views show the same text."""
         path = self.tmp / "retaddr"
         if not path.exists():
             shutil.copytree(self.functions, path)
@@ -218,7 +219,8 @@ class TestCalls:
             "vfs_read() { ... }"]
 
     def test_callgraph_depth(self):
-        """Depth counts from the requested function, wherever it is called."""
+        """Depth counts from each call of the requested function, not from the
+        outermost call."""
         for depth in range(1, 5):
             out = [line.split("| ")[1] for line in text(
                 "callgraph", self.functions, "--boot=1", "--to", "11ms",
@@ -266,8 +268,8 @@ class TestCalls:
                 (line.rsplit(" ", 1) for line in out)}
 
     def test_flame_functions(self):
-        # the recording has recursion, lost ends and lost starts; a call within
-        # a call whose end is lost keeps its place in the stack
+        # the recording has recursion, lost ends and lost starts; if the end of a
+        # call is not recorded, the calls within it keep their places in the stack
         assert self.folded("functions", self.functions) == {
             "<...>;vfs_read": 2000, "<...>;vfs_read;leaf": 3000,
             "<idle>;do_idle": 5000, "<idle>;do_idle;leaf": 2000,
@@ -309,7 +311,7 @@ class TestCalls:
         assert out == {
             ESCAPED[:16]: 48_999_000, "(idle)": 90_001_000,
             "(idle);irq 11 virtio0": 5000, "(idle);softirq TIMER": 3000,
-            # in the gap no task is known; it hides the switch to the task "late"
+            # the gap hides the switch to the task "late": no task is known in the gap
             "(not known)": 199_991_000, "late": 1_000_000,
             "init": 215_999_000, "init;system call 39": 1000,
             "swapper/0": 27_001_000,
@@ -426,7 +428,7 @@ class TestCalls:
         assert end["blocked"] == [{"pid": 8, "task": "worker",
                                    "since_ns": 112 * MS}]
         # without --boot: the last boot. Times, CPUs and blocked tasks are those after the last
-        # step of its clock; the log is that of the whole boot.
+        # step of the guest's clock; the log is that of the whole boot.
         end = lines("last", self.story)[0]
         assert (end["boot"], end["end_ns"]) == (2, 3 * MS)
         assert len(end["log"]) == 3 and not end["blocked"]
@@ -472,7 +474,7 @@ class TestCalls:
         assert last("killed") == (
             False, "hypertrace last: the recorder was killed or still"
             " records: later events of the guest may be missing\n")
-        # other views say it, too; "log" needs a recording that has a log
+        # other views print this message, too; "log" needs a recording with a log
         (self.tmp / "ends-killed/log").write_text("6,0,10000,0,T1;a\n")
         for view in "log", "report", "top":
             assert b"was killed or still records" in run(
@@ -492,7 +494,7 @@ class TestCalls:
             f.write(b"damage")
 
         def enlarge(f):
-            # a size in the header that goes beyond the end of the file
+            # the size in the first piece's header
             f.seek(4)
             f.write((60000).to_bytes(4, "little"))
 
@@ -525,7 +527,8 @@ class TestCalls:
         ([(0, "Kernel panic - not syncing: VFS"), (0, "BUG: late"),
           (0, "Kernel panic - not syncing: late"), *[(0, "x")] * 60],
          ["Kernel panic - not syncing: VFS"]),
-        # lines that a program wrote do not count
+        # lines that a program wrote do not count; nor does a kernel's line with the place
+        # of an error, without a line of the error before it
         ([(1, "Kernel panic - not syncing: joke"), (1, "BUG: joke"),
           (0, "RIP: alone"), (0, "panic")], []),
     ))
@@ -582,7 +585,7 @@ class TestCalls:
         own = self.kernel("own", formats, kallsyms)
         run("last", "--kernel", own, bare, env=env)
         assert text("last", bare) == whole
-        # a recording that has only events
+        # a recording that has only events and the file info
         for name in ("kallsyms", "formats"):
             (bare / name).unlink()
         run("last", "--kernel", own, bare, env=env)
@@ -673,8 +676,8 @@ class TestCalls:
     ["latency", "sched_waking", "sched_switch"], ["export", "-o", "out.dat"]))
 @pytest.mark.parametrize("name", ("info", "formats", "cpu0"))
 def test_pipe_in_a_recording(tmp_path, command, name):
-    """If a pipe is in place of a recording's file, no command waits for the
-    pipe's writer."""
+    """If a FIFO is in place of a recording's file, the command does not wait for a
+    writer of the FIFO."""
     path = story("functions", tmp_path / "rec")
     (path / name).unlink()
     os.mkfifo(path / name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The analysis for Trace Compass, compared with exported traces.
 
-The recordings are described in tests/unit/recording/calls.c.
+The recording is made by make_functions() in tests/unit/recording/calls.c.
 """
 
 import re

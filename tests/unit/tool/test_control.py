@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace status, list, enable, disable, set: their exact output
-and QMP commands.  The other end is a QMP server with replies that are rare
-in QEMU; tests/e2e uses real ones.
+"""hypertrace status, list, enable, disable, set: their exact output, and the
+properties that they set.  In place of QEMU there is a QMP server with replies that
+are rare in QEMU; tests/e2e runs the commands with QEMU.
 """
 
 import json

@@ -31,7 +31,7 @@ def made_domain(tmp_path):
 
 def test_memory_is_created_once(domain):
     """The text that `hypertrace domain` prints has `attach --create`, with the size of the device,
-    only while the memory's file does not exist."""
+    if the memory's file does not exist, or if a URI is given."""
     name, env, memory = domain
     create = f"hypertrace attach --create=16M {memory}"
     text = run("domain", "--programs=16M", name, env=env).stdout.decode()
@@ -40,7 +40,7 @@ def test_memory_is_created_once(domain):
     memory.write_bytes(b"")
     text = run("domain", "--programs=16M", name, env=env).stdout.decode()
     assert "--create" not in text and f"hypertrace attach {memory}" in text
-    # with another host's URI, the file of this host does not count
+    # with a URI, the file of this host does not count: the domain may be on another host
     text = run("domain", "--programs=16M", "-c", "qemu+ssh://host/system", name,
                env=env).stdout.decode()
     assert create in text

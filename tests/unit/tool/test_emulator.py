@@ -62,7 +62,7 @@ def make_world(tmp_path):
 
 def recorders(env):
     """PIDs of the processes that have this test's folder of recordings in their
-    environment"""
+    environment: the recorder and QEMU"""
     mark = f"HYPERTRACE_RECORDINGS={env['HYPERTRACE_RECORDINGS']}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):

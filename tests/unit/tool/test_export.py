@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace export, read back by other programs.
 
-The recording is described in tests/unit/recording/story.c.
+The recordings are described in tests/unit/recording/story.c.
 """
 
 import json
@@ -94,7 +94,7 @@ class TestExport:
         entry, = [e["funcgraph_entry"][0] for _, e in events
                   if "funcgraph_entry" in e]
         assert symbols[entry["func"][0]] == "vfs_read"
-        # Perfetto's schema says of common_flags that it is never set
+        # Perfetto's schema says that actual traces do not have common_flags
         assert not [e for _, e in events if "common_flags" in e]
         sys_enter, = [e["sys_enter"][0] for _, e in events
                       if "sys_enter" in e]
@@ -120,8 +120,8 @@ class TestExport:
             clocks = perfetto_text.packets(path)[0]["clock_snapshot"][0]
             guest, wall = [c["timestamp"][0] for c in clocks["clocks"]]
             walls.append(wall - guest - 1_700_000_000_000_000_000)
-        # the poll after the last event of a segment ended 2 ms after it in one segment, and
-        # 20 ms after it in the other
+        # the poll that read a segment's last event ended 2 ms after this event in one segment,
+        # and 20 ms in the other
         assert sorted(walls) == [2_000_000, 20_000_000], walls
 
     def test_perfetto_later(self):
@@ -216,8 +216,8 @@ class TestExport:
         assert "exists; give the name" in p.stderr.decode()
 
     def test_lttng(self):
-        """Format lttng gives the trace of format ctf with the event names that Trace Compass
-        expects."""
+        """Format lttng gives the trace of format ctf with the names of events and fields that
+        Trace Compass expects."""
         need("babeltrace2")
         texts = []
         for f in "ctf", "lttng":

@@ -77,8 +77,8 @@ class TestExportHost:
         return out, run("export", "-o", out, *args).stderr.decode()
 
     def test_perfetto(self):
-        """The file has the host's events, threads and vCPUs in addition to the
-        guest's, each event with its exact time."""
+        """The file has the guest's events, and the host's events, threads and vCPUs.
+        The host's events have their exact times."""
         need("protoc")
         out, said = self.export("both.pftrace", self.rec)
         assert "'host': 16 events of the host\n" in said

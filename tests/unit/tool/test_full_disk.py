@@ -14,8 +14,8 @@ from vm.lttng_session import private_run
 # Tests of "hypertrace watch" find the machine, so do not run them at the same time.
 pytestmark = pytest.mark.xdist_group("record")
 
-# Command lines, whose files are on the full disk {disk}. {tmp} has room, {pid} is a virtual
-# machine, and {ram} is a copy of its memory.
+# Command lines. Their output is on the full disk {disk}, but --create makes a file in {tmp}, which
+# has room. {pid} is the process of a virtual machine, and {ram} is a copy of its memory.
 COMMANDS = {
     "recover": "recover -q -o {disk}/new {ram}",
     "recover with parents": "recover -q -o {disk}/a/b/new {ram}",

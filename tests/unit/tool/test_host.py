@@ -22,8 +22,8 @@ from hosttrace import (  # noqa: F401
     switch)
 from hypertrace import ENV, TOOL, run
 
-# 0.7 s of a KVM host with a guest of two vCPUs (Debian 13 on AMD's SVM, emulated).
-# Its clock was x86-tsc, so its dates, which the tests take for nanoseconds, are cycles.
+# A host's part of a KVM host with a guest of two vCPUs (Debian 13 on AMD's SVM, emulated). The
+# host's clock was x86-tsc: the dates are cycles, which the tests take for nanoseconds.
 REAL = Path(__file__).parent / "kvm-host"
 DEADLINE = 120
 
@@ -85,8 +85,7 @@ STORIES = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_story(tmp_path, name):
-    """The sums of each kind of interval are exact. Only this test compares them
-    with sums that were computed by hand."""
+    """The sums of each kind of interval are those that were computed by hand."""
     events, sums, exits, takers = STORIES[name]
     trace = vcpus(make(tmp_path / "rec", [[piece(events)]], "11 10 CPU 0/KVM\n"))
     (one,) = trace["vcpus"]
@@ -112,7 +111,7 @@ def test_lost_events_are_unknown_time(tmp_path):
 
 
 def expected(path):
-    """Compute sums of a host's part from the text of report, in another way."""
+    """Compute the sums that vcpus must print, from the text of report."""
     sums = collections.defaultdict(collections.Counter)
     state, mode, since, ends = {}, {}, {}, {}
     vcpu, exits, opened = {}, collections.Counter(), {}
@@ -158,7 +157,8 @@ def expected(path):
 
 
 def test_real_kvm_host():
-    """Sums of a real trace agree with a second implementation, to the nanosecond."""
+    """The times by state and by reason of exits of a real trace equal those of a second
+    implementation. The sum of the times by taker is within 2 % of the time waited."""
     sums, exits = expected(REAL)
     trace = vcpus(REAL)
     assert [v["vcpu"] for v in trace["vcpus"]] == [0, 1]
@@ -177,7 +177,7 @@ def test_real_kvm_host():
 
 
 def test_text_and_its_errors(tmp_path):
-    """The table names reasons; a recording without a host's part is refused."""
+    """The table names reasons of exits; a folder without a host's part is refused."""
     text = run("vcpus", REAL).stdout.decode()
     assert "hlt" in text and "hypertrace" in text
     (tmp_path / "info").write_text("[recording]\nversion=1\n")
@@ -187,8 +187,8 @@ def test_text_and_its_errors(tmp_path):
 
 
 def test_damaged_parts_are_read(tmp_path):
-    """Any bytes in a host's files, except info, give sums or an error, and times stay
-    consistent."""
+    """Random damage in a host's files, except info, gives sums or an error, and the
+    times are consistent."""
     rng = random.Random(36)
     original = {n: (REAL / n).read_bytes() for n in ("cpu0", "cpu1", "formats", "info")}
     original["threads"] = b"178 176 CPU 0/KVM\n179 176 CPU 1/KVM\n"
@@ -222,9 +222,9 @@ live = [pytest.mark.skipif(not can_trace(), reason="tracefs needs root and a ker
         pytest.mark.xdist_group("record")]
 
 
-# A thread with the name of a vCPU competes with another process for one processor,
-# then sleeps. It prints its CPU time, the sleep, the whole time and the time stolen from this
-# machine in nanoseconds, the PID of the other process and its own PID.
+# A thread with the name of a vCPU competes with another process for one processor, then sleeps.
+# The program prints four times in nanoseconds (the thread's CPU time, the sleep, the whole time,
+# and the time stolen from all processors of this machine), the other process's PID and its own.
 PROGRAM = """
 import ctypes, os, subprocess, sys, time
 stolen = lambda: int(open("/proc/stat").readline().split()[8]) * 10**9 // os.sysconf("SC_CLK_TCK")
@@ -272,14 +272,14 @@ class TestLive:
     pytestmark = live
 
     def test_thread_that_competes(self, tmp_path):
-        """The recorded times are those that the thread measured itself. Only this
-        test proves this."""
+        """The recorded times agree with those that the thread measured itself, within
+        some percent and some 10 ms."""
         p = record(tmp_path / "rec", sys.executable, "-c", PROGRAM)
         out, err = p.communicate(timeout=DEADLINE)
         number = re.search(r"(\d+) events of the host", err)[1]
         assert run("report", tmp_path / "rec/host").stdout.count(b"\n") == int(number)
         cpu, asleep, wall, stolen, rival, pid = map(int, out.split())
-        # Machines of other users of this host are in the recording, too.
+        # The recording may also have machines of other users of this host.
         (one,) = [v for v in vcpus(tmp_path / "rec")["vcpus"] if v["process"] == pid]
         assert (one["vcpu"], one["thread"]) == (0, pid)
         # The thread's own clock stands still while the machine that runs this
@@ -344,7 +344,7 @@ class TestLive:
     def test_without_permission_the_guest_runs(self):
         """Without permission to trace the host, one line gives the reason, and the guest runs."""
         with tempfile.TemporaryDirectory() as folder:
-            # The other user cannot enter the folders of the build and of the tests.
+            # The other user may be unable to enter the folders of the build and of the tests.
             tool = shutil.copy(TOOL, folder)
             os.chmod(folder, 0o777)
             p = subprocess.run([tool, "record", "--host", "-o", f"{folder}/rec", "--", "echo",

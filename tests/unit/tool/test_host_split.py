@@ -16,8 +16,9 @@ VCPU, RIVAL = ("CPU 0/KVM", 11), ("cc1", 31)
 THREADS = "10 10 qemu\n11 10 CPU 0/KVM\n31 31 cc1\n"
 TASKS = [("init", 1), ("postgres", 7)]
 PARTS = ("guest", "exits", "stolen", "blocked", "unknown")
-# A period of the host has PERIOD milliseconds: begin of each part, in
-# milliseconds from the period's begin, and the part
+# PERIOD: length in ms of a period, which the host repeats ROUNDS times. STATES: the parts of a
+# period, each with its begin in ms after the period's begin. The guest's first task switch is FIRST
+# ms after START, and a switch follows every TURN ms.
 PERIOD, STATES = 11, [(0, "guest"), (4, "exits"), (5, "guest"), (6, "stolen"), (9, "guest"),
                       (10, "blocked")]
 ROUNDS, TURN, FIRST = 80, 8, 2
@@ -46,8 +47,8 @@ def expected():
 
 
 def turns():
-    """The number of the guest's task switches; the last one is before the host's last event. Both
-    tasks have the same number of turns."""
+    """The number of the guest's task switches. It is odd, so that both tasks have the same number
+    of turns between them, and the last switch is before the host's last event."""
     return (ROUNDS - 1) * PERIOD // TURN // 2 * 2 - 1
 
 
@@ -56,7 +57,7 @@ def record(tmp_path, host, threads, cpus):
     pieces = []
     for n in range(turns()):
         t, (name, pid), after = START + (FIRST + n * TURN) * MS, TASKS[n % 2], TASKS[(n + 1) % 2]
-        # Each poll gives a date to the second event that it reads: here within a nanosecond.
+        # The poll's times give the second event its date by the host's clock, within 1 ns.
         pieces.append(piece([(t - 2, event(WAKING, pid, *after, 120, 0)),
                              (t, switch((name, pid), RUNS, after))], polled=(t - 1, t + 1)))
     return make_part(path, [pieces], f"process=10\n[guest]\ncpus={cpus}\n")
@@ -136,8 +137,8 @@ def test_flame(rec):
 
 
 def test_boot(rec):
-    """boot --host splits the time of a phase: its parts are those of the tasks
-    that ran in it."""
+    """boot --host splits the time of a phase: its parts are the sums of those of the
+    tasks that ran in the phase."""
     trace = json.loads(run("boot", "--json", "--host", rec).stdout)
     (phase,) = trace["phases"]
     sums = expected()
@@ -206,7 +207,7 @@ def test_time_that_the_host_does_not_know(rec):
 
 
 def test_time_in_an_unknown_mode(rec):
-    """After a gap, the mode of a vCPU is not known until it enters or leaves its guest."""
+    """If a vCPU neither enters nor leaves its guest after a gap, its mode is unknown."""
     events, half = list(host_events()), ROUNDS // 2
     with_modes = events[:half * 7]
     switches = [e for i, e in enumerate(events[half * 7:]) if i % 7 not in (1, 2, 3)]
@@ -231,7 +232,8 @@ def test_no_modes(tmp_path, name, part):
 
 
 def test_refused(rec):
-    """Each reason for which times cannot be split has a message."""
+    """With --host, a view has a message if the recording lacks the process of its virtual
+    machine or a host's part; flame also for another kind than cpu."""
     for command in (["top"], ["latency", "sched_switch", "sched_switch"], ["flame"]):
         run(*command, "--host", rec)
     assert b"--of=cpu" in run("flame", "--host", "--of=off-cpu", rec, status=2).stderr

@@ -2,7 +2,7 @@
 """Feed ht-verify traces with and without defects.
 
 The payloads are built here from the description in tools/ht-bench-payload.h,
-not by its code, so that the test also compares the two.
+not by the code there.
 """
 
 import json
@@ -400,7 +400,8 @@ def test_compare_same(tmp):
 
 
 def test_compare_instances(tmp):
-    """In LTTng's traces, the instances of a stream cannot be distinguished."""
+    """In LTTng's traces, the instances of a stream cannot be distinguished: --compare
+    takes the instances in the other trace for one stream."""
     first, second = mix(0, 50), mix(0, 100)[50:]
     Trace(tmp / "lttng").packet("ch_0", first + second)
     t = Trace(tmp / "ctf", lttng=False)
