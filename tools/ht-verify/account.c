@@ -10,14 +10,14 @@
 
 /*
  * An event with a sequence number of SEQ_MAX or more counts as altered. The
- * bitmap Stream.seen has a bit for each lower number. It grows by doubling, to
- * less than 256 MiB.
+ * bitmap Stream.seen has bits for lower numbers only. It grows as needed, at
+ * least to twice its size, and stays below 256 MiB.
  */
 #define SEQ_MAX (UINT64_C(1) << 30)
 
 typedef struct ClassUser {
     WorkloadClass workload;
-    /* stream that had the latest event of the class */
+    /* stream of the previous event of the class */
     Stream *stream;
     Row *row;                   /* counters of @stream for the class */
 } ClassUser;
@@ -32,8 +32,8 @@ void account_problem(Account *a, const char *fmt, ...)
 }
 
 /*
- * Count a message about an event, and append it to the problems unless there
- * were REPORTED_MAX such messages before.
+ * Count a message about an event, and append it to the problems unless
+ * REPORTED_MAX or more such messages came before.
  */
 static void G_GNUC_PRINTF(3, 4) report_event(Account *a, const Stream *s,
                                              const char *fmt, ...)
@@ -246,9 +246,9 @@ static void on_loss(void *opaque, const TraceLoss *loss)
         s = stream_get(a, loss->kind, loss->device, loss->stream,
                        loss->instance);
         /*
-         * LTTng may have discarded some of the device's reports of losses since
+         * LTTng may have discarded reports of losses that the device made since
          * the previous report in the trace. The difference of the totals
-         * includes the lost events that these reports counted.
+         * includes the events of those discarded reports.
          */
         s->discarded += s->has_total && loss->total > s->previous_total ?
                         loss->total - s->previous_total : loss->events;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: check and count the events of a trace
+ * ht-verify: check and count the events of all traces below a directory
  */
 #ifndef HT_VERIFY_ACCOUNT_H
 #define HT_VERIFY_ACCOUNT_H
@@ -12,7 +12,7 @@
 /**
  * Row: counters for the events of one class in one stream
  * @name: name of the class
- * @checked: the class has a name of ht-bench, so that its fields were compared
+ * @checked: the class has a name of ht-bench, so its events were checked
  * @recorded: number of events
  * @altered: events with a wrong field, or without the fields of ht-bench
  * @latency: distribution of the times from an event in the guest until LTTng
@@ -31,7 +31,7 @@ typedef struct Row {
  */
 typedef struct Recorded {
     uint64_t guest_ns;
-    /* hash of the class, the fields and their values */
+    /* result of compare_hash() */
     uint64_t hash;
 } Recorded;
 
@@ -49,13 +49,13 @@ typedef struct Recorded {
  *             numbers from 2^30 on are left out
  * @first_seq: lowest sequence number
  * @last_seq: highest sequence number
- * @duplicates: repeated sequence numbers
- * @disordered: sequence numbers that are lower than the previous one and were
- *              not seen before
+ * @duplicates: events with a sequence number that an earlier event had
+ * @disordered: sequence numbers, not seen before, that are lower than the
+ *              previous number that was not seen before
  * @backward: events whose time is before that of the previous event
  * @discarded: discarded events, as the device reports them in the trace
  * @latency: latency of all classes
- * @list: of Recorded, with --compare
+ * @list: of Recorded, with --compare; else NULL
  */
 typedef struct Stream {
     TraceKind kind;
@@ -89,11 +89,13 @@ typedef struct Stream {
  * @path: the directory
  * @traces: number of traces
  * @streams: of Stream
- * @channels: events that LTTng discarded, by name of its channel
- * @discarded: events that LTTng discarded
- * @discarded_packets: packets that LTTng discarded, whose number of events is
- *                     not known
- * @unknown: LTTng discarded further events or packets without counting them
+ * @channels: @discarded by TraceLoss.channel
+ * @discarded: events that LTTng discarded, or the tracer of a trace that is
+ *             TRACE_OTHER
+ * @discarded_packets: packets that these tracers discarded; the number of
+ *                     events in them is not known
+ * @unknown: these tracers discarded further events or packets without counting
+ *           them
  * @problems: of char *: messages about failed checks; the number of messages
  *            about single events is bounded
  */
@@ -114,10 +116,10 @@ typedef struct Account {
 } Account;
 
 /**
- * account_read: read and check every trace below a directory
+ * account_read: read and check every trace in a directory and below it
  * @path: the directory
  * @keep: fill Stream.list, for compare()
- * @err: set if the traces cannot be read
+ * @err: set if a trace cannot be read, or if there is none
  *
  * Returns: the account, for account_free(); NULL on failure
  */
@@ -137,8 +139,8 @@ uint64_t account_missing(const Stream *s);
 
 /**
  * account_lossless: append a message for each stream with missing or discarded
- * events, and one if LTTng counted discarded events or packets. Account.unknown
- * alone gives no message.
+ * events, and one if Account.discarded or discarded_packets is not 0 or
+ * Account.unknown is set
  */
 void account_lossless(Account *a);
 

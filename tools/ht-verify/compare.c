@@ -130,7 +130,8 @@ static bool follows(const GArray *list, guint i, const Recorded *e)
 
 /*
  * Count the events that are in both lists, only in @a, and only in @b. The
- * lists must be sorted by guest_ns; account_read() reports one that is not.
+ * lists must be sorted by guest_ns, or too few events are found in both.
+ * account_read() counts in Stream.backward if a Stream is not sorted.
  */
 static void compare_stream(Difference *d, const GArray *a, const GArray *b)
 {
@@ -197,7 +198,7 @@ static uint64_t reported(const Account *a)
 
 /*
  * Check the number of events that trace @lacks reports as discarded. It lacks
- * @missing events of @other, so it must report at least as many. @other lacks
+ * @missing events of @other, so it must report at least @missing. @other lacks
  * @others_missing events of @lacks, and both traces report the events that both
  * lack. So @lacks must report at least @missing - @others_missing more events
  * than @other.

@@ -24,8 +24,10 @@ typedef struct Difference {
 } Difference;
 
 /**
- * compare_hash: compute a hash of the class and the fields of an event
- * @ev: the event; fields that the tracer added are left out
+ * compare_hash: compute a hash of the name of an event's class and of the
+ * values of its fields, without the names of the fields
+ * @ev: the event; fields for which workload_is_extra() returns true are left
+ *      out
  */
 uint64_t compare_hash(const TraceEvent *ev);
 
@@ -39,7 +41,7 @@ uint64_t compare_hash(const TraceEvent *ev);
  * events explain, a message is appended to the problems of @b.
  *
  * Returns: an array with a Difference * for each stream, for
- * g_ptr_array_unref(); not valid after @a and @b are freed
+ * g_ptr_array_unref(); not valid after @a or @b is freed
  */
 GPtrArray *compare(Account *a, Account *b);
 

@@ -9,7 +9,7 @@
 
 /*
  * Binary logarithm of the number of buckets for each power of two.  With 64
- * buckets, the error is at most 0.8 %.
+ * buckets, a time differs from the middle of its bucket by at most 0.8 %.
  */
 #define LATENCY_SUB_BITS    6
 #define LATENCY_BUCKETS     ((64 - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
@@ -17,8 +17,8 @@
 /**
  * Latency: a distribution of times
  * @count: number of times in the distribution
- * @negative: number of negative times: by the clocks, the event was recorded
- *            before it was emitted
+ * @negative: number of negative times: by its two times, the event was recorded
+ *            before the guest emitted it
  * @min_ns: least time; valid if @count is not 0
  * @max_ns: greatest time; valid if @count is not 0
  * @buckets: for each range of times that are not negative, the number of times
@@ -42,7 +42,8 @@ void latency_add(Latency *l, int64_t ns);
  * @l: the distribution
  * @percent: 0 to 99
  *
- * Returns: nanoseconds; negative times count as 0; 0 if @l is empty
+ * Returns: nanoseconds, with the error of a bucket; 0 if the percentile is
+ * negative or @l is empty
  */
 uint64_t latency_percentile(const Latency *l, unsigned percent);
 

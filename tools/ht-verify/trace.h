@@ -31,10 +31,10 @@ typedef enum TraceKind {
  * @guest_ns_field: index of the field "guest_ns" (TRACE_LTTNG)
  * @discarded: events of the class report that events of a stream were discarded
  *             (TRACE_LTTNG)
- * @events_field: index of the field with the number discarded since the
- *                previous report
- * @total_field: index of the field with the number discarded since the stream
- *               was opened
+ * @events_field: with @discarded: index of the field with the number of events
+ *                discarded since the previous report
+ * @total_field: with @discarded: index of the field with the number of events
+ *               discarded since the stream was opened
  * @user: for use by the TraceReader; freed by g_free()
  *
  * Classes and their strings are valid until trace_read() returns.
@@ -57,9 +57,10 @@ typedef struct TraceClass {
  * @cls: its class
  * @stream: index of the stream in the device
  * @instance: instance of the stream; 0 if not known (TRACE_LTTNG)
- * @guest_ns: time at which the guest emitted it, by the host's CLOCK_MONOTONIC
- * @delivered_ns: time at which LTTng recorded it, by the same clock; 0 in
- *                TRACE_CTF
+ * @guest_ns: time in ns at which the guest emitted it, converted to the host's
+ *            CLOCK_MONOTONIC
+ * @delivered_ns: time in ns at which LTTng recorded it, by the host's
+ *                CLOCK_MONOTONIC; 0 in TRACE_CTF
  * @payload: a structure; NULL without fields
  */
 typedef struct TraceEvent {
@@ -105,13 +106,15 @@ typedef struct TraceReader {
 } TraceReader;
 
 /**
- * trace_read: read every trace below a directory, in the order of time
- * @dir: searched for directories with a file "metadata"
- * @reader: called for each event of hypertrace and for each loss; a device's
- *          report about discarded events is a loss, not an event
+ * trace_read: read all traces in a directory and below it together, in the
+ * order of time
+ * @dir: a trace, or searched for directories with a file "metadata"
+ * @reader: its functions are called for each event of hypertrace and for each
+ *          loss; a device's report about discarded events is a loss, not an
+ *          event
  * @err: set on failure
  *
- * Returns: the number of traces; -1 on failure
+ * Returns: the number of traces; -1 on failure, or if there is no trace
  */
 int trace_read(const char *dir, const TraceReader *reader, GError **err);
 

@@ -2,9 +2,9 @@
 /*
  * ht-verify: check payloads of ht-bench
  *
- * The expected payload is computed from tag and sequence number by the code
- * that the guest uses. It is compared field by field with the event that
- * babeltrace2 decoded.
+ * ht-bench's own code computes the expected payload from the stream's index and
+ * the event's sequence number. The payload is compared field by field with the
+ * event that libbabeltrace2 decoded.
  */
 #include <stddef.h>
 #include <stdio.h>

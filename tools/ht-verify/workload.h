@@ -12,8 +12,8 @@
  * WorkloadClass: information to check the payload of a class of a trace
  * @known: the class has a name of ht-bench; other classes are not checked
  * @schema: the fields of the class are those of ht-bench
- * @index: number of ht-bench's class
- * @members: index of each field in the payload; [0] is seq
+ * @index: with @known: index of the class in the table of ht-bench's classes
+ * @members: with @schema: index of each field in the payload; [0] is seq
  */
 typedef struct WorkloadClass {
     bool known;
@@ -23,8 +23,8 @@ typedef struct WorkloadClass {
 } WorkloadClass;
 
 /**
- * workload_is_extra: whether, by its name, the tracer added a field to those of
- * the guest
+ * workload_is_extra: check by a field's name whether the tracer added the field
+ * to those of the guest
  * @cls: class of the event
  * @name: name of the field
  */
@@ -45,7 +45,7 @@ void workload_class(const TraceClass *cls, WorkloadClass *w);
 uint64_t workload_seq(const WorkloadClass *w, const bt_field *payload);
 
 /**
- * workload_check: compare every field with its expected value
+ * workload_check: compare the fields with their expected values
  * @w: class with @known and @schema
  * @tag: index of the stream
  * @payload: payload of the event

@@ -108,9 +108,9 @@ static void on_closed_pipe(int sig)
 }
 
 /*
- * Have write() fail if the reader of a pipe has ended: a recorder must go on
- * without its terminal. Use a handler, not SIG_IGN, which programs that the
- * command starts, such as QEMU, would inherit.
+ * Have write() fail with EPIPE instead of ending this process: a recorder must
+ * go on if the program that reads its output has ended. Use a handler, not
+ * SIG_IGN, which programs that the command starts, such as QEMU, would inherit.
  */
 static void survive_closed_pipes(void)
 {

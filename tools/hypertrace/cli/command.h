@@ -11,12 +11,14 @@
 #include <glib.h>
 
 /**
- * enum ht_exit - exit statuses, the same for all commands
+ * enum ht_exit - exit statuses of commands. "record" may also return another
+ * status: that of QEMU, or 128 and the number of the signal that killed QEMU
  * @HT_EXIT_OK: success
- * @HT_EXIT_ERROR: failure; a message of ht_error() states the reason
+ * @HT_EXIT_ERROR: failure; a message states the reason
  * @HT_EXIT_USAGE: the command line is not valid
- * @HT_EXIT_NOTHING: no failure, but the recording is missing or not complete
- * @HT_EXIT_LIMIT: a limit from the command line is exceeded
+ * @HT_EXIT_NOTHING: no failure, but the recording has no events or is not
+ *                   complete
+ * @HT_EXIT_LIMIT: a time is above a limit from the command line of "boot"
  */
 enum ht_exit {
     HT_EXIT_OK = 0,

@@ -193,8 +193,7 @@ bool ht_config_flag(GKeyFile *file, const char *group, const char *key,
 }
 
 /*
- * Get the default folder for recordings: SYSTEM_STATE for root, and for other
- * users "hypertrace" in the XDG state directory. g_get_user_state_dir() is
+ * Get the state folder, see ht_config_folder(). g_get_user_state_dir() is
  * missing in the oldest supported GLib.
  */
 static char *state_folder(void)

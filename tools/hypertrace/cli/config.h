@@ -73,7 +73,7 @@ bool ht_config_text(GKeyFile *file, const char *group, const char *key,
                     char **value, GError **error);
 
 /**
- * ht_config_list() - get a list that is separated by semicolons
+ * ht_config_list() - get a list, which has semicolons between its items
  * @accepted: text of the accepted values, for @error; neither the list nor an
  *            item may be empty
  * @list: set to a new list; NULL if the setting is not given
@@ -105,7 +105,7 @@ bool ht_config_number(GKeyFile *file, const char *group, const char *key,
 
 /**
  * ht_config_flag() - get "yes" or "no"
- * @flag: set to true for "yes"
+ * @flag: set to true for "yes", to false for "no"
  * @error: set if the value is wrong
  */
 bool ht_config_flag(GKeyFile *file, const char *group, const char *key,

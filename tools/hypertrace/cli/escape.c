@@ -13,8 +13,9 @@
 #define FILE_NAME_BYTES 64
 
 /*
- * Check for a character from 0x80 on that is invisible, or changes how other
- * text is shown, such as C1 controls, marks of direction and noncharacters
+ * Check for the most common characters from 0x80 on that are invisible or
+ * change how other text is shown: C1 controls, marks of direction, others of
+ * Unicode's format characters and noncharacters
  */
 static bool deceives(gunichar c)
 {
@@ -76,7 +77,7 @@ static void put_ascii(GString *out, HtEscape how, unsigned char b)
         }
         return;
     case HT_ESCAPE_UTF8:
-        /* of the bytes below 128, only NUL is not allowed in UTF-8 text */
+        /* This is NUL: plain[] has BIT(UTF8) for all other bytes below 128. */
         break;
     }
     put_byte(out, how, b);
@@ -101,7 +102,7 @@ static void put_wide(GString *out, HtEscape how, gunichar c, const char *s,
 #define BIT(how)    (1 << HT_ESCAPE_ ## how)
 #define ALL         (BIT(TERMINAL) | BIT(XML) | BIT(JSON) | BIT(UTF8))
 
-/* For each byte, the destinations where it needs no escape, as 1 << HtEscape */
+/* For each byte, the destinations where it needs no escape: bits of BIT() */
 static const uint8_t plain[256] = {
     [1 ... ' ' - 1] = BIT(UTF8),
     [' ' ... '!'] = ALL,

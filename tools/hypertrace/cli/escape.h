@@ -14,8 +14,9 @@
 /**
  * HtEscape: destination of a text
  * @HT_ESCAPE_TERMINAL: one line of a terminal or of a text file
- * @HT_ESCAPE_XML: content or a quoted attribute of XML 1.0, hence SVG
- * @HT_ESCAPE_JSON: inside the quotes of a JSON string; also safe in HTML
+ * @HT_ESCAPE_XML: content or a quoted attribute of XML 1.0, such as SVG
+ * @HT_ESCAPE_JSON: inside the quotes of a JSON string; also safe if the JSON is
+ *                  in an element <script> of HTML
  * @HT_ESCAPE_UTF8: text that only has to be valid UTF-8 without NUL
  */
 typedef enum HtEscape {
@@ -33,11 +34,12 @@ typedef enum HtEscape {
  * @len: number of bytes
  *
  * For a terminal or XML, control characters of ASCII and bytes that are not
- * valid UTF-8 become \xNN, and other characters that are invisible or change
- * how text is shown become \u{N}. Characters of XML's syntax become entities.
- * For JSON, characters that need an escape get one of JSON. For JSON and UTF-8,
- * bytes that are not valid UTF-8 become U+FFFD; for UTF-8, NUL does, too.
- * At most 6 * @len bytes are appended.
+ * valid UTF-8 become \xNN, and most other characters that are invisible or
+ * change how text is shown become \u{N}. For XML, characters of XML's syntax
+ * become entities. For JSON, characters that need an escape, and these
+ * invisible characters, get an escape of JSON. For JSON and UTF-8, bytes that
+ * are not valid UTF-8 become U+FFFD; for UTF-8, NUL does, too. At most 6 * @len
+ * bytes are appended.
  */
 void ht_escape(GString *out, HtEscape how, const char *s, gsize len);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: read files that the command line names
+ * hypertrace: read regular files, and refuse others
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: read files that the command line names
+ * hypertrace: read regular files, and refuse others
  *
- * Only regular files are accepted. The open of a FIFO would wait for a writer,
- * and a read would take the bytes from the FIFO's other reader.
+ * The open of a FIFO would wait for a writer, and a read would take the bytes
+ * from the FIFO's other reader.
  */
 #ifndef HYPERTRACE_TOOL_FILE_H
 #define HYPERTRACE_TOOL_FILE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: open, list and remove folders that other users may be changing
+ * hypertrace: open, list, remove and give away folders that other users may be
+ * changing
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -16,7 +17,7 @@ int ht_folder_open(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Read the next entry.  At an error, return NULL and set *@code to errno. */
+/* Read the next entry, or return NULL. On an error, set *@code to errno. */
 static struct dirent *next(DIR *dir, int *code)
 {
     struct dirent *e;

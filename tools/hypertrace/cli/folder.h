@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: open, list and remove folders that other users may be changing
- *
- * A folder is opened by its parent's descriptor. Symbolic links are not
- * followed.
+ * hypertrace: open, list, remove and give away folders that other users may be
+ * changing
  */
 #ifndef HYPERTRACE_TOOL_FOLDER_H
 #define HYPERTRACE_TOOL_FOLDER_H
@@ -24,8 +22,9 @@ typedef bool (*HtFolderEach)(int fd, const char *name, void *opaque);
 
 /**
  * ht_folder_open() - open a folder
- * @at: descriptor of its parent folder
- * @name: its name in @at; a symbolic link is refused
+ * @at: descriptor of its parent folder; or AT_FDCWD
+ * @name: its name in @at, or a path; a folder is refused if @name itself is a
+ *        symbolic link, but links in other parts of a path are followed
  *
  * Return: a descriptor; -1 on failure, with errno
  */
@@ -39,8 +38,8 @@ int ht_folder_open(int at, const char *name);
  * @each: the function
  * @opaque: passed to @each
  *
- * Return: false if a call failed, or if the folder cannot be opened or read to
- * its end; errno is then that of the last failure
+ * Return: false if a call of @each failed, or if the folder cannot be opened or
+ * read; errno is then that of the last failure
  */
 bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque);
 
@@ -53,7 +52,8 @@ bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque);
  * If the folder has other files or a subfolder, they stay and so does the
  * folder; the files that may be removed are removed nevertheless.
  *
- * Return: true if the folder was removed or does not exist
+ * Return: true if the folder was removed or does not exist; else false, with
+ * errno
  */
 bool ht_folder_remove(int at, const char *name,
                       bool (*is_ours)(const char *name));

@@ -2,9 +2,10 @@
 /*
  * hypertrace: write JSON as a stream
  *
- * A document may have millions of lines, so it is never in memory as a whole:
- * the functions append to a buffer, which the caller writes and empties. Names
- * and values may have any bytes; the functions escape them.
+ * A document may have millions of lines. The functions append to a buffer that
+ * the caller may write and empty at any time, so that the document need not be
+ * in memory as a whole. The functions escape names and strings, except the text
+ * of ht_json_made().
  */
 #ifndef HYPERTRACE_TOOL_JSON_H
 #define HYPERTRACE_TOOL_JSON_H
@@ -15,7 +16,7 @@
 
 /**
  * HtJson: a JSON document
- * @out: appended to; the caller may empty it at any time
+ * @out: appended to; the caller may empty it between two calls
  * @comma: the next member or element needs a comma before it
  */
 typedef struct HtJson {
@@ -62,7 +63,7 @@ void ht_json_text(HtJson *j, const char *name, const char *s, gsize len);
 void ht_json_str(HtJson *j, const char *name, const char *s);
 
 /**
- * ht_json_made: append JSON text as an element of an array
+ * ht_json_made: append JSON text, unchanged, as an element of an array
  */
 void ht_json_made(HtJson *j, const GString *json);
 

@@ -10,9 +10,9 @@
 #define LENGTH_MAX 63
 
 /*
- * Compute the edit distance: how often a letter must be inserted, removed or
- * replaced, or two adjacent letters swapped, to turn @a into @b. Both have at
- * most LENGTH_MAX letters.
+ * Compute the edit distance: how often a byte must at least be inserted,
+ * removed or replaced, or two adjacent bytes swapped, to turn @a into @b. Both
+ * have at most LENGTH_MAX bytes.
  */
 static unsigned distance(const char *a, const char *b)
 {

@@ -15,8 +15,8 @@
  * @best: similar names, newly allocated, the most similar first; NULL after the
  *        last one
  * @cost: for each name in @best, its edit distance from @name, where upper and
- *        lower case are equal. If @name has three letters or more, the distance
- *        of a name that contains it counts as 1 at most.
+ *        lower case are equal. If @name has three bytes or more, and a name
+ *        contains it in the same case, the distance counts as 1 at most.
  */
 typedef struct HtNear {
     const char *name;
@@ -26,7 +26,7 @@ typedef struct HtNear {
 
 /**
  * ht_near_add() - add a candidate if it is similar to the name, and among the
- *                 most similar candidates so far
+ *                 HT_NEAR_MAX most similar candidates so far
  * @n: before the first call, all members except @n->name must be zero
  * @candidate: a valid name
  */

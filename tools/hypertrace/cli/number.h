@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: format and parse times and durations
+ * hypertrace: format and parse numbers, times and sizes
  */
 #ifndef HYPERTRACE_TOOL_NUMBER_H
 #define HYPERTRACE_TOOL_NUMBER_H
@@ -69,7 +69,8 @@ bool ht_number_time(const char *option, const char *s, uint64_t *ns,
                     bool *from_end, GError **errp);
 
 /**
- * ht_number_size: parse a size with the syntax of QEMU's options
+ * ht_number_size: parse a size as in QEMU's options, but without the units P
+ *                 and E
  * @text: a number, which may have a fraction, and one of B, K, M, G, T or none;
  *        K is 1024 bytes, and so on. Lower case is accepted, too.
  * @suffix: unit in upper case, used if @text has none

@@ -180,8 +180,8 @@ static bool is_null(const char *path)
 }
 
 /*
- * Check whether two paths mean the same file, which need not exist. Neither
- * path is standard output.
+ * Check whether two paths mean the same file. If a file does not exist, only
+ * the texts of the paths are compared. Neither path is standard output.
  */
 static bool same_path(const char *a, const char *b)
 {
@@ -258,8 +258,8 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp)
     }
     o->temporary = g_strdup_printf("%s.XXXXXX", path);
     /*
-     * Block signals until @unfinished is set: a signal after the file is
-     * created must remove the file.
+     * Block the signals of @deadly until @unfinished is set: such a signal,
+     * after the file is created, must remove the file.
      */
     block_deadly(&before);
     fd = g_mkstemp_full(o->temporary, O_RDWR | O_CLOEXEC, 0600);
@@ -304,7 +304,7 @@ static int write_all(int fd, const char *p, gsize left)
 bool ht_output_flush(HtOutput *o)
 {
     if (o->terminal && o->text->len) {
-        /* The text goes to the terminal: remove the progress line first. */
+        /* Remove the progress line, before the text is on the terminal. */
         ht_progress_end();
     }
     if (!o->error) {

@@ -4,8 +4,8 @@
  *
  * Each flush of an output of ht_output_stdout() writes to standard output. A
  * file of ht_output_file() gets its name only when it is complete. If the path
- * of ht_output_file() is a pipe, a device or standard output, the output is
- * collected in a temporary file, and copied there at the end.
+ * of ht_output_file() is a pipe, a character device or standard output, the
+ * output is collected in a temporary file, and at the end copied to the path.
  */
 #ifndef HYPERTRACE_TOOL_OUTPUT_H
 #define HYPERTRACE_TOOL_OUTPUT_H
@@ -53,18 +53,18 @@ typedef struct HtOutput {
 void ht_output_stdout(HtOutput *o);
 
 /**
- * ht_output_file: set up an output to a file, which is written completely or
- *                 not at all
+ * ht_output_file: set up an output to a file; a regular file is written
+ *                 completely or not at all
  * @o: set up by the function
  * @path: name of the file; ht_output_finish() replaces a regular file of that
- *        name, and a symbolic link to one. "-" is standard output.
- *        ht_output_finish() copies the output to standard output, a pipe or a
- *        character device.
+ *        name, or a symbolic link to one, but not the target of the link. "-"
+ *        is standard output. ht_output_finish() copies the output to standard
+ *        output, a pipe or a character device. Other files are refused.
  * @errp: set on failure
  *
  * Until ht_output_finish(), a regular file has a temporary name in its
- * directory. SIGHUP, SIGINT and SIGTERM remove it. Only one such output may be
- * open at a time.
+ * directory. SIGHUP, SIGINT and SIGTERM remove it, unless the process ignores
+ * them. Only one such output may be open at a time.
  *
  * Returns: true if the output was opened
  */
@@ -99,7 +99,7 @@ bool ht_output_is_stdout(const char *path);
  * @outputs: the outputs of a command
  * @count: number of @outputs
  *
- * Any number of outputs may be written to /dev/null.
+ * Any number of outputs may have the path /dev/null.
  *
  * Returns: a new message that names two outputs with the same place; NULL if no
  * two outputs have the same place
@@ -181,17 +181,17 @@ typedef enum HtColour {
 void ht_output_colour(HtOutput *o, HtColour colour);
 
 /**
- * ht_output_heading: append a line in bold
- * @s: the line, without a newline
+ * ht_output_heading: append a line, in bold if @o->colour is true
+ * @s: the line, without a newline; the function does not escape it
  */
 void ht_output_heading(HtOutput *o, const char *s);
 
 /**
  * ht_output_padded: append a text and fill it with spaces up to a width
  * @s: text, which may have any bytes; the function escapes it for a terminal
- * @width: width in characters; a longer text is cut and ends in "~". If @width
- *         is negative, its absolute value is used, and the spaces come before
- *         the text.
+ * @width: width in characters; a longer text is cut and ends in "~", unless
+ *         @width is -1, 0 or 1. If @width is negative, its absolute value is
+ *         used, and the spaces come before the text.
  */
 void ht_output_padded(HtOutput *o, const char *s, int width);
 

@@ -12,10 +12,11 @@
  *
  * The pager is the command $PAGER, or "less" if PAGER is not set. No pager is
  * started if standard output is no terminal, if TERM is not set or "dumb", if
- * $PAGER is empty, "cat" or not a valid command line, or if its program is not
- * found. If a pager was started, exit() calls ht_pager_end().
+ * $PAGER is empty, "cat" or not a valid command line, if its program is not
+ * found, or if a pager was started before. If a pager was started, exit() calls
+ * ht_pager_end().
  *
- * Return: true if the pager was started
+ * Return: true if this call started a pager
  */
 bool ht_pager_start(void);
 

@@ -15,7 +15,7 @@
 
 /*
  * Earliest time of the next update in us, on the clock of
- * g_get_monotonic_time(); 0: the line is not shown
+ * g_get_monotonic_time(); 0: no update is permitted
  */
 static int64_t next;
 static bool shown;

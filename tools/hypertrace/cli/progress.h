@@ -3,7 +3,7 @@
  * hypertrace: show on the terminal how much of a recording was read
  *
  * The progress is one line on standard error, if that is a terminal. The line
- * is shown only if reading takes longer than a second.
+ * is shown only if the command takes longer than a second.
  */
 #ifndef HYPERTRACE_TOOL_PROGRESS_H
 #define HYPERTRACE_TOOL_PROGRESS_H
@@ -15,8 +15,9 @@ void ht_progress_begin(void);
  * ht_progress_show() - show or update the line, at most every 200 ms
  * @part: part of the recording that was read, in thousandths
  *
- * Before ht_progress_begin(), in the first second after it, and after
- * ht_progress_end(), the function does nothing.
+ * Before ht_progress_begin(), in the first second after it, after
+ * ht_progress_end(), and if standard error is no terminal, the function does
+ * nothing.
  */
 void ht_progress_show(unsigned part);
 
@@ -26,7 +27,10 @@ void ht_progress_show(unsigned part);
  */
 void ht_progress_clear(void);
 
-/** ht_progress_end() - remove the line, and do not show it again */
+/**
+ * ht_progress_end() - remove the line, and do not show it again until
+ *                     ht_progress_begin()
+ */
 void ht_progress_end(void);
 
 #endif /* HYPERTRACE_TOOL_PROGRESS_H */

@@ -2,10 +2,8 @@
 /*
  * hypertrace: append to a GString faster than GLib does
  *
- * A view appends for each event, in "report" about 16 pieces of text.
- * g_string_append_len() costs about 70 instructions for each piece, because it
- * allows text that is part of the string itself. The inline functions below do
- * not.
+ * g_string_append_len() is slower because it allows text that is part of the
+ * string itself. The inline functions below do not allow that.
  */
 #ifndef HYPERTRACE_TOOL_TEXT_H
 #define HYPERTRACE_TOOL_TEXT_H

@@ -69,7 +69,8 @@ static bool has_value(const char *help, const char *name, const char *metavar)
 /*
  * Get the long name and the value of the option at argv[*i], and set *i to the
  * index of the argument that has the value: the same or the next one. Return
- * false if argv[*i] is no option with a value, or if the value is missing.
+ * false if argv[*i] is no option with a value, if the value is missing, or if
+ * the value follows a short option in the same argument, as in "-eLIST".
  */
 static bool next_value(const char *help, int argc, char **argv, int *i,
                        char **name, const char **value)
@@ -99,7 +100,8 @@ static bool next_value(const char *help, int argc, char **argv, int *i,
 /*
  * If an option with the placeholder LIST is given several times, join its
  * values with commas, because GLib keeps only the last value. Refuse an option
- * with the placeholder CONDITION or REGEX that is given more than once.
+ * with the placeholder CONDITION or REGEX that is given more than once. Options
+ * that next_value() does not find are left as they are.
  */
 static bool merge_lists(const char *help, int *argc, char **argv,
                         GError **error)

@@ -2,9 +2,9 @@
 /*
  * hypertrace domain: prepare a domain of libvirt for recordings
  *
- * virsh reads and writes the domain. hypertrace adds an element of its own to
- * the domain's metadata. This element notes the changes, so that --remove can
- * undo them.
+ * virsh reads the domain and, with --apply or --remove, defines it again. With
+ * --apply, hypertrace adds an element of its own to the domain's metadata. This
+ * element notes the changes, so that --remove can undo them.
  */
 #include <getopt.h>
 #include <glib/gstdio.h>
@@ -31,7 +31,7 @@
  * @doc: its definition
  * @root: the element <domain>
  * @undo: hypertrace's element in its metadata, or NULL
- * @shown: text of the added elements
+ * @shown: text of the added and changed elements
  */
 typedef struct Domain {
     const char *name;
@@ -162,7 +162,8 @@ static void show(Domain *d, const char *where, xmlNodePtr n)
 }
 
 /*
- * Find hypertrace's element in the metadata; NULL if the domain is not changed.
+ * Find hypertrace's element in the metadata; NULL if hypertrace has not changed
+ * the domain.
  */
 static xmlNodePtr find_undo(const Domain *d)
 {
@@ -304,7 +305,7 @@ static bool is_empty(xmlNodePtr n)
 
 /*
  * Undo the change to the domain that @note describes, a child of hypertrace's
- * element in the metadata.
+ * element in the metadata. A note "cmdline" is left to undo_all().
  */
 static void undo_one(Domain *d, xmlNodePtr note)
 {

@@ -3,10 +3,10 @@
  * hypertrace as the emulator: if this program was started by a link named
  * qemu-system-ARCH, run QEMU and record its guest
  *
- * This process becomes QEMU by exec. The recorder is its grandchild, so that
- * QEMU has no child that it did not start. The recorder reads QEMU's memory
- * through /proc, and ends with QEMU. For a QEMU that goes to the background,
- * see ht_emulator().
+ * This process becomes QEMU by exec. The recorder is a grandchild of this
+ * process, so that QEMU has no child that QEMU did not start. The recorder
+ * reads QEMU's memory through /proc, and ends with QEMU. With QEMU's option
+ * -daemonize, this is different: see ht_emulator().
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -23,9 +23,9 @@
 #define PREFIX          "qemu-system-"
 #define POLL_US         1000
 /*
- * Environment variable, set to "no" in the recorder. To get the formats of
- * events, the recorder may start another QEMU by the same link; that QEMU must
- * not be recorded.
+ * Environment variable, set to "no" in the process that records. To get the
+ * formats of events, that process may start another QEMU by the same link. The
+ * other QEMU must not be recorded.
  */
 #define NO_RECORD       "HYPERTRACE_RECORD"
 /* Exit status if no QEMU can be run: that of a shell that finds no command */
@@ -63,7 +63,8 @@ static bool is_qemu(const char *path)
 
 /*
  * Find QEMU: with @setting, that program or the program @name in that folder;
- * else the first one in PATH that is not this program. Returns NULL on failure.
+ * else the first program @name in PATH that is not this program. Returns NULL
+ * on failure.
  */
 static char *find_qemu(const char *setting, const char *name)
 {
@@ -161,8 +162,8 @@ static int watch(HtRecord *r, pid_t qemu, int lock, int ready, int started)
 
 /*
  * Start a recorder for this process. Return: a descriptor that exec closes; if
- * QEMU cannot be run, the caller writes a byte to it. On failure, return -1 and
- * set *@why to the reason.
+ * QEMU cannot be run, the caller writes a byte to the descriptor. On failure,
+ * return -1 and set *@why to the reason.
  */
 static int start_recorder(HtRecord *r, int lock, const char **why)
 {
@@ -197,8 +198,9 @@ static int start_recorder(HtRecord *r, int lock, const char **why)
     close(ready[0]);
     if (recorder > 0) {
         /*
-         * With Yama, a process without CAP_SYS_PTRACE may read QEMU only if the
-         * process is an ancestor of QEMU or is named here.
+         * With Yama's kernel.yama.ptrace_scope=1, a process without
+         * CAP_SYS_PTRACE may read QEMU only if the process is an ancestor of
+         * QEMU, is named here or descends from the process named here.
          */
         prctl(PR_SET_PTRACER, recorder, 0, 0, 0);
     }
@@ -223,7 +225,7 @@ static void set_string(char **string, const char *value)
 }
 
 /*
- * Run QEMU and record its guest. If the guest cannot be recorded, run QEMU with
+ * Run QEMU and record its guest. If no recording can be prepared, run QEMU with
  * the arguments @unchanged. @argv[0] is the name of the link, @unchanged[0] the
  * path of QEMU.
  * Return: an exit status, only if this process did not become QEMU

@@ -15,12 +15,13 @@ bool ht_is_emulator(const char *argv0);
  * ht_emulator() - become QEMU, with a recorder beside it
  * @argv: QEMU's arguments
  *
- * Unless QEMU goes to the background, the process runs QEMU by exec, so PID,
- * descriptors, signals, standard streams and exit status are QEMU's own. If the
- * guest cannot be recorded, QEMU runs with the arguments unchanged.
+ * The process runs QEMU by exec, so PID, descriptors, signals, standard streams
+ * and exit status are QEMU's own. Only with QEMU's option -daemonize, another
+ * process starts QEMU and records its guest, and this process waits until QEMU
+ * is in the background. If no recording is wanted or can be prepared, QEMU runs
+ * by exec with the arguments unchanged.
  *
- * Return: only if QEMU could not be run, or went to the background: the exit
- * status
+ * Return: only if QEMU could not be run, or with -daemonize: the exit status
  */
 int ht_emulator(int argc, char **argv);
 

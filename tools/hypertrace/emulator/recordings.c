@@ -37,8 +37,8 @@ static int by_age(const void *a, const void *b)
 }
 
 /*
- * Add the size of a file to the sum @opaque. Returns false for a subfolder: a
- * recording has none, so a folder with a subfolder is no recording.
+ * Add the disk space of a file to the sum @opaque. Returns false for a
+ * subfolder, because a folder with a subfolder is no recording, and on failure.
  */
 static bool add_size(int fd, const char *name, void *opaque)
 {

@@ -13,13 +13,14 @@
  * @folder: folder of all recordings; created if it does not exist
  * @guest: the guest's name, or NULL
  * @keep: number of recordings to keep, the new one included
- * @bytes: the oldest recordings are removed until the sum of the sizes is at
- *         most this
- * @lock: set to a descriptor, closed on exec. The recording is in use while
- *        this descriptor or a child's copy is open.
+ * @bytes: the oldest recordings are removed until their sum of disk space is at
+ *         most this; the new recording is not part of the sum
+ * @lock: set to a descriptor, closed on exec; -1 on failure. The recording is
+ *        in use while this descriptor or a child's copy is open.
  * @error: set on failure
  *
- * Recordings in use count but are not removed.
+ * Recordings in use are not removed, but they count if they have the file
+ * "info".
  *
  * Return: the path of the new folder, newly allocated; NULL on failure
  */

@@ -16,11 +16,12 @@
 /**
  * struct HtSettings - how the emulator records
  * @record: false to run QEMU unchanged
- * @qemu: QEMU's program, or a folder with programs; NULL to search PATH
+ * @qemu: QEMU's program, or a folder with a program of the link's name; NULL to
+ *        search PATH
  * @recordings: folder that gets a folder for each recording
  * @keep: number of recordings that are kept, the new one included
- * @keep_bytes: before a recording begins, the oldest ones are removed until the
- *              sum of their sizes is at most this, in bytes
+ * @keep_bytes: before a recording begins, the oldest ones that are not in use
+ *              are removed until the sum of the sizes is at most this, in bytes
  * @max_bytes: largest size of one recording, in bytes
  * @events: list as for --event of record; NULL for the default of record
  * @ring_bytes: size of the guest's ring, as --size of record
@@ -39,7 +40,7 @@ typedef struct HtSettings {
 /**
  * ht_settings_read() - read the environment and the file
  * @s: filled in, also on failure; for ht_settings_clear()
- * @error: set if a value is wrong; names the setting and the accepted values
+ * @error: set if the file cannot be read or a setting is unknown or wrong
  */
 bool ht_settings_read(HtSettings *s, GError **error);
 void ht_settings_clear(HtSettings *s);

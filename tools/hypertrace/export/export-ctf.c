@@ -2,11 +2,12 @@
 /*
  * hypertrace export --format ctf, lttng: write CTF 1.8
  *
- * Each segment of the guest's clock becomes a trace. The export uses the CTF
- * writer of the device's CTF backend, with a stream for each CPU. The events of
- * the function tracers and of initcalls have the address of a function; they
- * get another field with the function's name, because readers of CTF have no
- * symbols.
+ * Each segment of the guest's clock that has selected events becomes a trace.
+ * The export uses the CTF writer of the device's CTF backend, with a stream for
+ * each CPU that has selected events. The events of the function tracers and of
+ * initcalls have the address of a function. If their class has room for it,
+ * they get another field with the function's name, because readers of CTF have
+ * no symbols.
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -31,8 +32,9 @@ typedef struct Stream {
     GByteArray *run;
     uint32_t events;
     /*
-     * times of the first and the last event in @run, in ns; if @run is empty,
-     * @end_ns is the time of the last event that was given to the writer
+     * times of the first and the last event in @run, in ns. If @run is empty,
+     * @end_ns is the time of the last event that was given to the writer;
+     * before that, it is the time of the first event.
      */
     uint64_t begin_ns, end_ns;
     /* estimated number of lost events since the start of the stream */
