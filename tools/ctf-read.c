@@ -173,8 +173,8 @@ sink_consume(bt_message_iterator *iterator, void *opaque)
         return BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_END;
     }
     /*
-     * both enumerations of libbabeltrace2 have the same numbers for the same
-     * statuses
+     * The statuses of bt_message_iterator_next() have the same numbers as those
+     * of this function with the same meanings.
      */
     return (bt_graph_simple_sink_component_consume_func_status)status;
 }

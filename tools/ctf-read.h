@@ -36,8 +36,9 @@ typedef struct HtCtfReader {
 
 /**
  * ht_ctf_find: find the traces in a directory and below it
- * @path: a trace, or searched for directories with a file "metadata"; links to
- *        directories are not followed
+ * @path: a directory. If it has a file "metadata", it is a trace, and is not
+ *        searched further; if not, the directories in it are searched likewise,
+ *        without links
  * @found: paths are appended
  * @err: set on failure
  *
@@ -52,7 +53,7 @@ bool ht_ctf_find(const char *path, GPtrArray *found, GError **err);
  * @opaque: argument of these functions
  * @err: set on failure
  *
- * Returns: false on failure
+ * Returns: false on failure; true also if a function stopped the reading
  */
 bool ht_ctf_read(GPtrArray *dirs, const HtCtfReader *reader, void *opaque,
                  GError **err);
@@ -61,9 +62,9 @@ bool ht_ctf_read(GPtrArray *dirs, const HtCtfReader *reader, void *opaque,
  * ht_ctf_ns: convert a clock snapshot to nanoseconds
  * @snapshot: the snapshot
  *
- * Returns: nanoseconds without the clock's offset. In the traces of LTTng and
- * of hypertrace, this is CLOCK_MONOTONIC. With the offset, the result would be
- * a time of day.
+ * Returns: nanoseconds without the clock's offset. In LTTng's traces, and in
+ * those of hypertrace with the host's clock, this is CLOCK_MONOTONIC. With the
+ * offset, the result would be a time of day.
  */
 uint64_t ht_ctf_ns(const bt_clock_snapshot *snapshot);
 
@@ -72,7 +73,7 @@ uint64_t ht_ctf_ns(const bt_clock_snapshot *snapshot);
  * @trace: the trace
  * @name: name of the entry
  *
- * Returns: the string; NULL if the environment does not have it
+ * Returns: the string; NULL if the environment has no string of that name
  */
 const char *ht_ctf_env(const bt_trace *trace, const char *name);
 
@@ -119,7 +120,8 @@ bool ht_ctf_unsigned_find(const bt_field_class *structure, const char *name,
 uint64_t ht_ctf_unsigned_value(const bt_field *structure, uint64_t i);
 
 /**
- * ht_ctf_is_length: whether a member only holds the length of the next one
+ * ht_ctf_is_length: whether a member holds the length of the next one, because
+ * it is an unsigned integer with the name _NAME_length before the member NAME
  * @structure: class of the structure
  * @i: index of the member
  *

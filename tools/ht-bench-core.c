@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-bench: the workload
+ * ht-bench: emit the events of the workload, and print the report
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
@@ -141,7 +141,7 @@ static unsigned bucket_of(uint64_t v)
     return b < HT_BENCH_BUCKETS ? b : HT_BENCH_BUCKETS - 1;
 }
 
-/* Get the middle of the range of times that a bucket counts. */
+/* Get the middle of a bucket's range, in sixteenths of a tick. */
 static uint64_t value_of(unsigned bucket)
 {
     unsigned exponent = bucket >> HT_BENCH_SUB_BITS;
@@ -263,7 +263,10 @@ static void print_hundredths(const struct ht_bench_hooks *h, uint64_t v)
     h->print(buf);
 }
 
-/* Compute a * b / c without 128-bit division, for results below 2^64. */
+/*
+ * Compute a * b / c without 128-bit division, for results below 2^64. Returns 0
+ * if c is 0.
+ */
 static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t r = 0;

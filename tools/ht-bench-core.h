@@ -3,8 +3,8 @@
  * ht-bench: emit the events of the workload and report the results, on any port
  * of the library
  *
- * The code is freestanding: besides the library, it needs only two hooks from
- * its environment.
+ * The code is freestanding: besides the library, it needs only the functions of
+ * struct ht_bench_hooks, which the program provides.
  */
 #ifndef HT_BENCH_CORE_H
 #define HT_BENCH_CORE_H
@@ -20,7 +20,7 @@ enum ht_bench_kind {
 };
 
 /**
- * struct ht_bench_hooks - functions of the environment
+ * struct ht_bench_hooks - functions of the program
  * @print: print a text that ends with NUL
  * @pause: sleep for at most @ticks ticks of the clock; the caller then reads
  *         the clock again. If @ticks is 0, a ring is full: the hook chooses the
@@ -34,16 +34,17 @@ struct ht_bench_hooks {
 
 /**
  * struct ht_bench_params - one producer's workload
- * @hooks: functions of the environment
+ * @hooks: functions of the program
  * @kinds: event n is of kind @kinds[n % @nr_kinds]
  * @nr_kinds: 1 to HT_BENCH_KINDS
  * @first: sequence number of the first event
  * @events: number of sequence numbers to use
- * @ticks: stop after this many ticks of the clock; 0: never. May be changed
- *         during the run, also by a signal handler
+ * @ticks: stop after this many ticks of the clock; 0: no limit of time. May be
+ *         changed during the run, also by a signal handler
  * @interval: ticks from one event to the next, times 65536; 0: no pause
- * @group: events between two readings of the clock; 1 is used with an interval
- * @lossless: if the ring is full, wait instead of discarding
+ * @group: events between two readings of the clock, at least 1; if @interval is
+ *         not 0, 1 is used instead
+ * @lossless: if the ring is full, wait for room instead of discarding the event
  */
 struct ht_bench_params {
     const struct ht_bench_hooks *hooks;
@@ -105,11 +106,12 @@ struct ht_bench_stream {
  * @dev: the device
  * @params: workload of each producer
  * @sum: sum of the producers' results, from ht_bench_add()
- * @streams: figures of each stream
+ * @streams: counts of each stream
  * @nr_streams: number of @streams, and of producers
  * @clock_hz: frequency of the guest's counter
- * @drain_ticks: ticks from the last event until the host had all events
- * @rate: chosen events per second; 0: no limit
+ * @drain_ticks: ticks from the end of the run until the streams were flushed
+ *               and closed
+ * @rate: chosen events per second of each producer; 0: no limit
  */
 struct ht_bench_report {
     const struct ht_device *dev;
@@ -123,9 +125,9 @@ struct ht_bench_report {
 };
 
 /**
- * ht_bench_register() - register the classes of some kinds
+ * ht_bench_register() - register the event classes of a workload
  * @dev: the device
- * @params: workload, whose kinds are registered
+ * @params: the workload
  *
  * Return: 0, or the error of ht_register()
  */
@@ -142,7 +144,7 @@ void ht_bench_run(struct ht_stream *s, const struct ht_bench_params *params,
                   struct ht_bench_result *result);
 
 /**
- * ht_bench_add() - add the result of one producer of a run to their sum
+ * ht_bench_add() - add the result of a producer to the sum of a run
  * @sum: zeroed before the first call
  * @one: result to add
  */

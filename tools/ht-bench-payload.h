@@ -2,10 +2,10 @@
 /*
  * ht-bench: fill the payloads of its events
  *
- * Every payload is computed from the stream's tag (its index in the device) and
- * the event's sequence number, so that a reader of the trace can check each
- * byte. The sequence number of a discarded event is not used again: the numbers
- * that are missing in a trace are those of the discarded events.
+ * A payload depends only on the stream's tag (its index in the device) and the
+ * event's sequence number, so that a reader of the trace can check each byte.
+ * The sequence number of a discarded event is not used again, so it is missing
+ * in the trace. A field holds the lowest bits of its value.
  *
  *     w(k)     = (seq + (tag << 40)) * 0x9e3779b97f4a7c15
  *                + (k + 1) * 0xd1342543de82ef95, modulo 2^64

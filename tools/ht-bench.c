@@ -62,9 +62,9 @@ static void sleep_ns(uint64_t ns)
 
 /*
  * Pause the producer. If @ticks is 0, the ring is full: yield in the first 100
- * calls, then sleep 50 us and later 1 ms in each call. Otherwise (--rate),
- * sleep until 100 us before the next event is due; the caller then polls the
- * clock.
+ * calls of a wait, then sleep 50 us and later 1 ms in each call; false after
+ * about PATIENCE_S seconds. Otherwise (--rate), sleep until 100 us before the
+ * next event is due; the caller then polls the clock.
  */
 static bool pause_hook(uint64_t ticks, uint64_t tries)
 {

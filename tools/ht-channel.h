@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names of the channels
+ * Names of the channels by which a guest's events reach the host
  */
 #ifndef HT_CHANNEL_H
 #define HT_CHANNEL_H
@@ -9,7 +9,7 @@
 
 /**
  * ht_channel_name() - get a channel's name
- * @channel: HT_CHANNEL_*; another number is "unknown"
+ * @channel: HT_CHANNEL_*; for another number the name is "unknown"
  */
 static inline const char *ht_channel_name(uint32_t channel)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Code below the commands: escapes, JSON, protocol buffers, output files,
- * bounds of errors, removal of secrets, and times on the command line
+ * Tests of functions that the commands of hypertrace call: escapes, JSON,
+ * protocol buffers, output files, bounds of errors, removal of secrets, and
+ * times on the command line
  */
 #include <glib/gstdio.h>
 #include <inttypes.h>
@@ -56,8 +57,8 @@ static void test_escape(void)
 }
 
 /*
- * Promise: any bytes are escaped to valid UTF-8, without control characters
- * except with HT_ESCAPE_UTF8, which keeps these.
+ * Promise: any bytes are escaped to valid UTF-8. The result has no control
+ * characters of ASCII, except with HT_ESCAPE_UTF8.
  */
 static void test_escape_random(void)
 {
@@ -83,8 +84,8 @@ static void test_escape_random(void)
 }
 
 /*
- * Promise: the escape of a byte does not depend on its place in the text,
- * although ht_escape() handles text without escapes eight bytes at a time.
+ * Promise: the escape of a character of ASCII does not depend on its place in
+ * the text, although ht_escape() tests eight bytes at a time for a terminal.
  */
 static void test_escape_places(void)
 {
@@ -108,7 +109,7 @@ static void test_escape_places(void)
     }
 }
 
-/* Promise: decimal numbers equal those of printf(). */
+/* Promise: ht_number_decimal() makes the same text as printf(). */
 static void test_decimal(void)
 {
     static const unsigned widths[] = { 0, 1, 3, 9, 10, 25 };
@@ -138,8 +139,8 @@ static void test_decimal(void)
 }
 
 /*
- * Promise: when ht_text_append() and ht_text_fill() make a text longer, its
- * content and the NUL at its end stay right.
+ * Promise: ht_text_append() and ht_text_fill() append exactly the given bytes,
+ * and leave a NUL after the end of the text.
  */
 static void test_append(void)
 {
@@ -280,9 +281,6 @@ static void test_output_file(void)
     check_content(path, "New");
     g_assert_cmpuint(entries(dir), ==, 1);
 
-    /*
-     * if the path is a folder, the output is refused and the folder unchanged
-     */
     g_assert_false(ht_output_file(&o, dir, &error));
     g_assert_nonnull(strstr(error->message, "neither a regular file"));
     g_clear_error(&error);
@@ -293,7 +291,7 @@ static void test_output_file(void)
     g_rmdir(dir);
 }
 
-/* If a signal ends the process, its unfinished output file is removed. */
+/* If SIGTERM ends the process, its unfinished output file is removed. */
 static void test_output_signal(void)
 {
     g_autofree char *dir = new_dir();
@@ -334,9 +332,8 @@ static void test_padded(void)
 }
 
 /*
- * HtBounds gives two bounds of the errors of times. One large error among 100
- * or more does not change the bound that holds for 99 %; no error exceeds the
- * bound that holds for all.
+ * One large error among 100 or more does not change the bound for 99 % of the
+ * times. The bound for 100 % is the largest error.
  */
 static void test_bounds(void)
 {
@@ -368,8 +365,8 @@ static void test_bounds(void)
 }
 
 /*
- * Promise: no secret of a command line is stored, in any syntax of QEMU, and
- * the options next to it are stored unchanged. Each secret here contains
+ * Promise: ht_redact() replaces secrets of these kinds in QEMU's command line,
+ * and leaves the text around them unchanged. Each secret here contains
  * "hidden".
  */
 static void test_redact(void)
@@ -413,7 +410,8 @@ static void test_redact(void)
 }
 
 /*
- * Times are exact to the nanosecond, up to a limit; other texts are refused.
+ * ht_number_time() reads times up to about 285 years exactly, and ignores
+ * fractions of a nanosecond. Other texts are refused.
  */
 static void test_times(void)
 {

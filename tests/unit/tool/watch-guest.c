@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A virtual machine for "hypertrace watch" without a processor: a process whose
- * private memory has the ring of one processor, and a kernel without types,
+ * private memory has the ring of one processor, and a kernel without BTF types,
  * which the recorder finds at once.
  *
  * usage: qemu-system-x86_64 -name NAME [-late | -empty | -blank]
  *
- * It writes two events every 20 ms.  With -late, it maps its memory only at
+ * It writes two events every 20 ms.  SIGUSR1 resets the machine: it gets a new
+ * ring, with a clock that begins at 0.  With -late, it maps its memory only at
  * SIGUSR2, and has no kernel.  With -empty, the ring gets no events; with
- * -blank, the memory has neither ring nor kernel.  SIGUSR1 resets it: the next
- * kernel makes a new ring, and its clock begins at 0.
+ * -blank, the memory has neither ring nor kernel.  With -empty or -blank,
+ * SIGUSR1 or SIGUSR2 ends the program.  Other options are ignored.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
