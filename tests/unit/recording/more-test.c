@@ -55,7 +55,7 @@ static GByteArray *piece(uint32_t count, uint64_t ns, uint32_t *number)
     return a;
 }
 
-/* A processor's file of which the writer has written @written bytes so far */
+/* A processor's file: the first @written of its @bytes are in it so far */
 typedef struct File {
     GByteArray *bytes;
     guint written;
@@ -137,7 +137,7 @@ static void test_grow(gconstpointer ordered)
         for (i = 0; i < CPUS; i++) {
             g_autoptr(GByteArray) a = NULL;
 
-            /* Processor @i has no event in its first 50 * @i rounds. */
+            /* Processor @i has no event in the first 50 * @i rounds. */
             if (round < i * 50 || g_test_rand_int_range(0, 3) == 0) {
                 continue;
             }

@@ -101,7 +101,7 @@ static void kernel(Make *m, uint64_t text, uint64_t slow)
     renames(m, 0, 30 * MS + slow + US, 1, "swapper/0", "init");
 }
 
-/* A service whose name is hostile */
+/* Events of a service; its name has terminal controls */
 static void service(Make *m)
 {
     make_newtask(m, 0, 100 * MS, 1, 7, "init", 0);
@@ -247,8 +247,8 @@ static void steps_process(const char *dir)
 }
 
 /*
- * More levels of initcalls than a picture has rows for. Each has one call,
- * except level0.
+ * More levels of initcalls than "boot --svg" has rows for. Each level has one
+ * call, except level0.
  */
 static void levels(const char *dir)
 {
@@ -260,7 +260,7 @@ static void levels(const char *dir)
         g_autofree char *name = g_strdup_printf("level%u", i);
 
         level(m, (10 + i) * MS, name);
-        /* level0 has more calls than boot draws */
+        /* level0 has 209 calls; "boot --svg" draws 200 */
         for (k = 1; !i && k <= 209; k++) {
             func(m, 10 * MS + k * 4000, 1, MAKE_START, TEXT + 0x1000, 0);
             func(m, 10 * MS + k * 4000 + 1000, 1, MAKE_FINISH, TEXT + 0x1000,

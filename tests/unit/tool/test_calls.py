@@ -349,8 +349,8 @@ class TestCalls:
                      for n in range(s.count(";") + 1)
                      if ns > sum(folded.values()) / 20000]
             assert len(frames) == len(set(paths)) + 1
-            # each frame is as wide as the stacks that begin with it, and lies
-            # within the frame below it
+            # the width of a frame is the sum of the stacks that begin with its path, and the
+            # frame lies within the frame below it
             assert frames[0][:3] == (0, 0, sum(folded.values()))
             stack = []
             for d, x, w, name, rect in frames:

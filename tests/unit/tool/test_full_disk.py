@@ -11,7 +11,7 @@ from hypertrace import ENV, TOOL, story
 from test_record_pid import MEMORY, machines
 from vm.lttng_session import private_run
 
-# Tests of "hypertrace watch" find the machine, so do not run them at the same time.
+# Tests of "hypertrace watch" would find the machine, so do not run them at the same time.
 pytestmark = pytest.mark.xdist_group("record")
 
 # Command lines. Their output is on the full disk {disk}, but --create makes a file in {tmp}, which
@@ -29,8 +29,8 @@ COMMANDS = {
     "lttng": "export -o {disk}/new.lttng {tmp}/story",
     "several": "export -f ctf -o {disk}/new {tmp}/story {tmp}/pairs",
 }
-# Number of free blocks of 4 KiB, and of all inodes that the file system may have, one of which its
-# root folder uses; 0: any number of inodes
+# Rows: the number of free blocks of 4 KiB, and the maximum number of inodes of the file system, of
+# which its root folder uses one; 0: no maximum
 ROOM = [*((blocks, 0) for blocks in (0, 1, 2, 4, 8, 12)), *((0x10000, n) for n in range(1, 8))]
 
 
