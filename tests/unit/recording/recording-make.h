@@ -33,7 +33,7 @@ Make *make_new(const char *dir);
 /**
  * make_event: add an event
  * @cpu: CPU of the event
- * @ns: time; must not be before the CPU's previous event of the segment
+ * @ns: guest's clock, ns; not before the CPU's previous event of the segment
  * @pid: the running task
  * @type: MAKE_*
  * @payload: the event's fields

@@ -14,8 +14,9 @@
  *             those that were left out.
  *   full N    the same for N events of "app.step" in the first stream only,
  *             but do not wait: the ring discards events that do not fit
- *   on ID     wait until the host has switched the class on; print the time
- *   off ID    wait until the host has switched the class off; print the time
+ *   on ID     wait until the host has switched the class on, and print the time
+ *             by CLOCK_MONOTONIC in ns; ID 1 is "app.step"
+ *   off ID    the same for switching the class off
  *   host N    print what the host tells about vCPU N, as JSON
  *   name TEXT give the program's thread this name
  */
@@ -66,8 +67,8 @@ static bool is_on(const MgGuest *g, const struct ht_class *c)
 }
 
 /*
- * Wait until the host has switched a class on or off; poll every 50 us. @id: 1
- * for "app.step", else "app.text". Returns CLOCK_MONOTONIC in ns.
+ * Wait until the host has switched a class on or off; poll every 50 us. Returns
+ * the time by CLOCK_MONOTONIC in ns.
  */
 static uint64_t wait_for(const MgGuest *g, const char *id, bool on)
 {
