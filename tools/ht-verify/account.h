@@ -119,7 +119,7 @@ typedef struct Account {
  * account_read: read and check every trace in a directory and below it
  * @path: the directory
  * @keep: fill Stream.list, for compare()
- * @err: set if a trace cannot be read, or if there is none
+ * @err: set if a trace cannot be read, or if @path has no trace
  *
  * Returns: the account, for account_free(); NULL on failure
  */

@@ -18,7 +18,7 @@
  * @HT_EXIT_USAGE: the command line is not valid
  * @HT_EXIT_NOTHING: no failure, but the recording has no events or is not
  *                   complete
- * @HT_EXIT_LIMIT: a time is above a limit from the command line of "boot"
+ * @HT_EXIT_LIMIT: a check of --max or --regression of "boot" has failed
  */
 enum ht_exit {
     HT_EXIT_OK = 0,

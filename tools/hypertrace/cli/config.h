@@ -17,7 +17,7 @@
 
 /**
  * ht_config_load() - read a file of settings
- * @file: gets the settings of the file in place of those that it has
+ * @file: the settings of the file replace all settings that @file has
  * @path: path of the file, which must exist; or NULL
  * @name: used if @path is NULL: name of the file in $XDG_CONFIG_HOME/hypertrace
  *        (by default ~/.config/hypertrace) or, if that file does not exist, in

@@ -59,7 +59,8 @@ bool ht_folder_remove(int at, const char *name,
                       bool (*is_ours)(const char *name));
 
 /**
- * ht_folder_give() - make a user the owner of a folder and of all that is in it
+ * ht_folder_give() - make a user the owner of a folder and of all that is in
+ *                    it; of a symbolic link itself, not of its target
  * @fd: the folder; since its creation, no other user was permitted to change it
  * @uid: the user
  * @gid: the user's group

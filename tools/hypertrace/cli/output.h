@@ -19,7 +19,7 @@
  * @text: buffer to which the caller appends text
  * @terminal: the output is a terminal
  * @colour: ht_output_colour() appends the terminal's sequences for colours
- * @columns: maximum width of a line
+ * @columns: width in characters that the caller's lines should not exceed
  *
  * After each few pieces of text, the caller calls ht_output_flush(), which
  * writes @text and empties it, or ht_output_room(), which does so only if @text

@@ -12,7 +12,7 @@
 
 #include "cli/pager.h"
 
-/* process id of the pager, or 0; the signal handler reads it, too */
+/* process id of the pager, or 0; on_signal() reads and clears it, too */
 static volatile sig_atomic_t pager;
 
 static void wait_for_pager(void)

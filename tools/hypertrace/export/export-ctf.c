@@ -284,7 +284,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
 /*
  * Write the collected events, and rename the trace's directory to its final
  * name. If @ok is false or an error occurs, remove the directory instead and
- * return false.
+ * return false. Free @t in each case.
  */
 static bool end_trace(Trace *t, bool ok, GError **errp)
 {
