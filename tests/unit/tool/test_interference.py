@@ -65,10 +65,11 @@ def pairs(tmp_path, pattern, rounds, other):
 
 
 def test_two_machines_on_one_processor(tmp_path):
-    """The times, counts and longest waits of a pair are exact."""
+    """For two machines that wait for each other, the sums, the numbers and the longest of the
+    waits are exact."""
     trace, rec = pairs(tmp_path, [(A, 3 * MS), (B, 2 * MS)], 100, busy)
     one, two = waits(trace, 10), waits(trace, 20)
-    # A waits for each turn of B. B is first seen when it runs, after A's first turn.
+    # A waits during each turn of B. B is first seen when it runs, after A's first turn.
     assert set(one) == {20} and set(two) == {10}
     assert (one[20]["ns"], one[20]["waits"], one[20]["longest_ns"]) == (200 * MS, 100, 2 * MS)
     assert (two[10]["ns"], two[10]["waits"], two[10]["longest_ns"]) == (297 * MS, 99, 3 * MS)
@@ -293,7 +294,8 @@ def test_recordings_of_different_hosts_are_refused(tmp_path):
 
 
 def test_threads_of_unknown_processes(tmp_path):
-    """Machines whose process is not known stay apart, named by their threads."""
+    """If the processes of the vCPUs' threads are not known, each such thread is a machine of its
+    own, with the thread ID as its number."""
     rec = make(tmp_path / "rec", [[piece(turns([(A, 3 * MS), (B, 2 * MS)], 10))]])
     trace = interference(rec)
     assert {m["process"] for m in trace["machines"]} == {11, 21}
@@ -301,7 +303,7 @@ def test_threads_of_unknown_processes(tmp_path):
 
 
 def test_events_of_kvm_alone(tmp_path):
-    """vCPUs whose threads have unknown names are found by KVM's events."""
+    """Threads without a vCPU's name are recognized as vCPUs by their events of KVM."""
     a, b = ("x", 11), ("y", 21)
     events = [(MS, switch(IDLE, RUNS, a)), (MS + 10, event(ENTRY, 11, 0)),
               (2 * MS, switch(a, RUNS, b)), (2 * MS + 10, event(ENTRY, 21, 0)),

@@ -151,9 +151,9 @@ def test_perfetto(tmp):
 
 
 def test_host_events(tmp):
-    """A recording and an LTTng trace of the program that runs the guest, in
-    one file with one clock: each guest event lies between the host event that
-    caused it and the host event that it caused"""
+    """A Perfetto file of a recording and of LTTng's trace of the program that runs the guest: each
+    guest event is dated between the host's events "cause" and "effect" around it, apart from the
+    stated error."""
     with PrivateSession(str(tmp / "trace"), events=["lttng_ust_tracef:*"],
                         blocking=True) as s, \
             Recorder(tmp, s, "--lttng", "--poll-us=200") as recorder:
@@ -197,7 +197,8 @@ def test_host_events(tmp):
 
 
 def test_nobody(tmp):
-    """If no LTTng session enables the guest's events, the recorder reports their number."""
+    """If no LTTng session enables the guest's events, the recorder reports how many
+    events no session wanted."""
     with PrivateSession(str(tmp / "trace"), events=["other:*"]) as s, \
             Recorder(tmp, s, "--lttng=mine") as r:
         r.write_until_listed(s, "mine:ftrace.raw")

@@ -9,7 +9,7 @@ import pytest
 
 from hypertrace import ENV, TOOL, run, story
 
-# Outputs that cannot be written to the same place, and the message
+# Command lines with two outputs to one place, and words of the message
 CLASHES = {
     ("boot", "--json", "--svg=-"): "--json and --svg cannot both write to standard output",
     ("boot", "--json", "--svg=/dev/stdout"): "--json and --svg",
@@ -33,7 +33,8 @@ def recording(tmp_path_factory):
 
 @pytest.mark.parametrize("args", CLASHES)
 def test_two_outputs_in_one_place(rec, tmp_path, args):
-    """Two outputs to standard output, or to one file, are a mistake on the command line."""
+    """A command line with two outputs to standard output, or to one file, is refused, and nothing
+    is written."""
     p = run(*args, rec, status=2, cwd=tmp_path)
     assert CLASHES[args] in p.stderr.decode()
     assert not p.stdout and not list(tmp_path.iterdir())
@@ -49,7 +50,7 @@ def test_outputs_in_two_places(rec, tmp_path):
         assert page.read_bytes() == expected
     run("boot", "--boot=1", rec, "--json", "-o", json_page, "--svg=-")
     assert json.loads(json_page.read_text())["phases"]
-    # all outputs may go to /dev/null, even if standard output is /dev/null, too
+    # Several outputs may go to /dev/null, even if standard output is /dev/null, too.
     subprocess.run([TOOL, "boot", "--boot=1", rec, "--json", "--svg=/dev/null",
                     "--junit=/dev/null", "--max=99s"], stdout=subprocess.DEVNULL, env=ENV,
                    check=True, timeout=60)

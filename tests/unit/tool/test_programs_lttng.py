@@ -21,7 +21,7 @@ from vm.lttng_session import PrivateSession, missing_programs
 
 pytestmark = pytest.mark.skipif(
     bool(missing_programs()), reason=f"missing: {' '.join(missing_programs())}")
-STEP, TEXT = 1, 2           # ids of the classes
+STEP, TEXT = 1, 2           # ids of the classes app.step and app.text
 # Tolerated time in seconds from the end of the lttng command to the change of the guest's enable
 # byte; without load the change takes some 25 ms
 SWITCH_MAX = 1.0

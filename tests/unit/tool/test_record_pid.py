@@ -96,8 +96,7 @@ def test_match_before_boot(tmp_path, machine, options, status, said):
 
 
 def test_no_events(tmp_path, machine):
-    """If the ring stays empty, there is no recording. The command states likely reasons
-    and returns 3."""
+    """If the ring stays empty, the command states likely reasons and returns 3."""
     p = run("record", "--pid", machine("-empty"), "--for", "2s", "-o", tmp_path / "rec",
             status=3)
     assert b"none lost" not in p.stderr

@@ -22,7 +22,7 @@ from test_programs import GUEST, Attach, Guest
 
 ENODATA = 61
 VCPU, OTHER, OWN = ("CPU 0/KVM", 11), ("CPU 0/KVM", 31), ("worker", 13)
-RIVAL = ("rival", 2**22)        # no such thread is on this host
+RIVAL = ("rival", 2**22)        # above all thread IDs, so this host has no such thread
 THREADS = "11 10 CPU 0/KVM\n12 10 CPU 1/KVM\n13 10 worker\n31 30 CPU 0/KVM\n"
 
 # Each cause of stolen time, a halt, and more reasons of exits than the page has room for
@@ -89,8 +89,8 @@ def same(told, v):
 
 
 def test_sums_and_causes(tmp_path):
-    """Promise: the guest gets the sums that `vcpus` prints for its own vCPU, and the causes of
-    stolen time. It gets no data of a vCPU of another process."""
+    """Promise: the guest gets the sums that `vcpus` prints for its vCPU 0, not those of vCPU 0 of
+    another process, and the causes of stolen time. For a vCPU without events it gets no data."""
     rec = recording(tmp_path / "rec", [piece(EVENTS)])
     with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
         told = wait_for(guest.process, lambda a: not a["error"])

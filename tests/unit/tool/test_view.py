@@ -199,7 +199,7 @@ class TestViews:
                 e["text"].rstrip("\n") for e in events[-2:]]
 
     def test_log_damaged(self, tmp_path):
-        """Damaged lines of the log are counted; the others are printed."""
+        """log reports the number of damaged lines of the file "log", and prints the others."""
         path = story("kept", tmp_path / "kept")
         before = text("log", path)
         with open(path / "log", "ab") as f:
@@ -218,7 +218,8 @@ class TestViews:
 
     def test_log_stamped(self):
         """The texts of Linux 5.10's console events begin with the times of the log's records, and
-        the events may be seconds later: each line is printed once, with its record's time."""
+        the events may be seconds later: each line is printed once, with its record's time. A text
+        without such a time gets its event's time."""
         lines_ = ["[    0.010000] first", "[    0.020000] second",
                   "[    1.500000] third", "[    2.700000] [1.2] no time"]
         dir_ = story("stamped", self.tmp / "stamped")
@@ -360,11 +361,11 @@ class TestViews:
 
     def test_boot_functions(self):
         """boot shows the functions that an initcall's task called. Their own times add up to the
-        initcall's time, also if the task changes processors. Functions without recorded ends
-        have a number of calls, and no time."""
+        time of the call of the initcall's function, also if the task changes processors. Functions
+        without recorded ends have a number of calls, and no time."""
         path = story("inside", self.tmp / "inside")
         first, second, third = lines("boot", path)[0]["initcalls"]
-        # first_init takes 13 ms: walk 2 + 3 ms, vfs_read 8 - 3 ms (without walk), own 3 ms.
+        # The call of first_init takes 13 ms: walk 2 + 3 ms, vfs_read 8 - 3 ms, the rest 3 ms.
         assert first["functions"] == [
             {"name": "walk", "calls": 2, "own_ns": 5_000_000},
             {"name": "vfs_read", "calls": 1, "own_ns": 5_000_000},

@@ -244,7 +244,8 @@ def test_owner(tmp_path):
 
 @as_root
 def test_other_users(tmp_path):
-    """Without root, one line says that machines of other users are not recorded."""
+    """A watch that does not run as root says in one line that machines of other users are not
+    recorded."""
     os.chmod(tmp_path, 0o777)
     for folder in list(tmp_path.parents)[:-2]:
         os.chmod(folder, folder.stat().st_mode | 0o11)
@@ -272,8 +273,8 @@ def test_retry(tmp_path):
 
 
 def test_max_memory(tmp_path):
-    """If --max-memory leaves no memory for a recorder of another machine, this machine is recorded
-    only after another recorder has ended."""
+    """If --max-memory leaves no memory for the recorder of a further machine, the watch starts
+    that recorder only after another one has ended."""
     me = user_name()
     with Guest(tmp_path, "web1") as first, \
             Watch(tmp_path, "--name", "web*", "--max-memory", "1M") as w:
@@ -287,7 +288,7 @@ def test_max_memory(tmp_path):
 
 
 def test_max_vms(tmp_path):
-    """A user has no more recorders than max-vms; one message reports the limit."""
+    """A watch records at most max-vms machines of a user; one message reports the limit."""
     me = user_name()
     path = tmp_path / "watch.conf"
     path.write_text(f"[watch]\nmax-vms=1\nuser={me}\nname=web*\n")
