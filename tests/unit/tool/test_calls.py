@@ -296,7 +296,7 @@ class TestCalls:
             first + last + 62 * 4096)
 
     def test_flame_says_what_it_leaves_out(self, tmp_path):
-        """If flame leaves out names, the tree and the picture tell the user."""
+        """If flame's tree or picture lacks deeply nested calls, it has a line about that."""
         deep = story("deep", tmp_path / "deep")
         said = "names within more than 24 others were left out; --folded prints all"
         assert text("flame", deep)[-1] == said

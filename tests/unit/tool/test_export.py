@@ -54,7 +54,7 @@ class TestExport:
         assert all("pid" in e for _, e in events)
         slices = [p["track_event"][0] for p in packets if "track_event" in p]
         assert len(events) + len(slices) == len(self.first)
-        # TrackEvents: initcalls by their names
+        # the TrackEvents are the begins and ends of initcalls
         assert [(s["type"], s.get("name")) for s in slices] == [
             ([1], ["first_init"]), ([2], None), ([1], ["slow_init"]),
             ([2], None)]
@@ -111,7 +111,7 @@ class TestExport:
             {"id": [0], "ret": [100]}]
 
     def test_wall(self):
-        """Each segment of the guest's clock has its own offset."""
+        """Each segment of the guest's clock has its own offset to the wall clock."""
         need("protoc")
         out = self.tmp / "wall.pftrace"
         run("export", story("steps", self.tmp / "steps"), "-o", out)
