@@ -89,7 +89,7 @@ typedef struct Stream {
  * @path: the directory
  * @traces: number of traces
  * @streams: of Stream
- * @channels: @discarded by TraceLoss.channel
+ * @channels: numbers of events in @discarded, by TraceLoss.channel
  * @discarded: events that LTTng discarded, or the tracer of a trace that is
  *             TRACE_OTHER
  * @discarded_packets: packets that these tracers discarded; the number of

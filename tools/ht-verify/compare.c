@@ -131,7 +131,7 @@ static bool follows(const GArray *list, guint i, const Recorded *e)
 /*
  * Count the events that are in both lists, only in @a, and only in @b. The
  * lists must be sorted by guest_ns, or too few events are found in both.
- * account_read() counts in Stream.backward if a Stream is not sorted.
+ * If a Stream is not sorted, account_read() has made its @backward not 0.
  */
 static void compare_stream(Difference *d, const GArray *a, const GArray *b)
 {

@@ -42,8 +42,8 @@ void latency_add(Latency *l, int64_t ns);
  * @l: the distribution
  * @percent: 0 to 99
  *
- * Returns: nanoseconds, with the error of a bucket; 0 if the percentile is
- * negative or @l is empty
+ * Returns: nanoseconds, the middle of a bucket; 0 if the percentile is negative
+ * or @l is empty
  */
 uint64_t latency_percentile(const Latency *l, unsigned percent);
 

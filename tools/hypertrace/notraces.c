@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace export, last and report: refuse traces in a build without
+ * hypertrace: refuse traces and omit the events of programs, in a build without
  * libbabeltrace2
  */
 #include <gio/gio.h>

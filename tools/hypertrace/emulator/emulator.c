@@ -199,8 +199,9 @@ static int start_recorder(HtRecord *r, int lock, const char **why)
     if (recorder > 0) {
         /*
          * With Yama's kernel.yama.ptrace_scope=1, a process without
-         * CAP_SYS_PTRACE may read QEMU only if the process is an ancestor of
-         * QEMU, is named here or descends from the process named here.
+         * CAP_SYS_PTRACE may read QEMU's memory only if the process is an
+         * ancestor of QEMU, is named here or descends from the process named
+         * here.
          */
         prctl(PR_SET_PTRACER, recorder, 0, 0, 0);
     }
@@ -271,9 +272,7 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
     }
     status = run_qemu(r->plan->argv);
     if (write(started, "", 1) != 1) {
-        /*
-         * The write failed: the recorder, which reads this pipe, has ended.
-         */
+        /* The write failed: the recorder, which reads this pipe, has ended. */
         return status;
     }
     return status;
