@@ -2,9 +2,11 @@
 /*
  * hypertrace export --format dat: trace.dat, version 6
  *
- * The file holds unchanged pages of the recorded ring; see
- * trace-cmd.dat.v6(5). Pages without events are left out. If events were lost
- * before a page, the page has the flag for missed events.
+ * The format is described in trace-cmd.dat.v6(5). The records of the recorded
+ * pages are copied unchanged. A recorded page becomes several pages if the
+ * clock went back within it, or if a piece of it is missing. Pages without
+ * events are left out. If events were lost before a page, the page has the flag
+ * for missed events.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -16,12 +18,12 @@
 #define VERSION         "6"
 #define OPTION_UNAME    5
 
-/* Lowest address of the kernel's half of the virtual address space */
+/* Symbols at this address or above it move with the kernel (KASLR). */
 #define KERNEL_HALF     (UINT64_C(1) << 63)
 
 /*
- * The state of a CPU between two parts (HtExportPart). A page that was read but
- * belongs to a later part is kept here until that part is written.
+ * The state of a CPU between two parts (HtExportPart). If a page that was read
+ * belongs to a later part, it is kept here until that part is written.
  */
 typedef struct Pending {
     HtRecPage page;
@@ -64,8 +66,8 @@ static void put_sized(GString *out, const char *s, gsize len)
 
 /*
  * Append a line with a task's PID and name, if both are known. Replace control
- * characters in the name: a newline would end it, and programs that read the
- * file print it to terminals.
+ * characters in the name: a newline would end the name, and programs that read
+ * the file print the name to terminals.
  */
 static void put_cmdline(GString *out, const HtTask *t)
 {
@@ -103,8 +105,8 @@ static void name_tasks(HtModel *m, unsigned boot, GString *out)
 
 /*
  * Read the selected events, to learn the tasks. Return a GString for each part
- * (HtExportPart): the PIDs and names of the tasks that are known at the end of
- * that part.
+ * (HtExportPart): the PIDs and names of the tasks of its boot that are known
+ * after the part's last event.
  */
 static GPtrArray *find_names(HtExport *x)
 {
@@ -239,8 +241,8 @@ static void put_kallsyms(HtExport *x, unsigned boot, GString *out)
 }
 
 /*
- * Append everything that precedes the pages in the file, with an empty table of
- * the CPUs' pages. Return the offset of that table.
+ * Append everything that precedes the pages in the file. Fill the table of the
+ * CPUs' pages with zeros, and return its offset: write_part() sets it later.
  */
 static gsize put_head(HtExport *x, const HtExportPart *part,
                       const GString *names, GString *out)
@@ -326,8 +328,7 @@ static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
         }
         if (g->size > size - HT_FT_PAGE_HEADER) {
             /*
-             * The page has more bytes of events than a page of trace.dat can
-             * hold: leave it out.
+             * The records do not fit into a page of this file: leave them out.
              */
             p->missed = true;
             continue;

@@ -2,21 +2,23 @@
 /*
  * hypertrace export --format perfetto
  *
- * Events are written in bundles, each for one CPU. Bundles may be in any order,
- * because Perfetto sorts events.
+ * Events of initcalls become slices of tracks. Other events are written in
+ * bundles, each for one CPU. Bundles may be in any order, because Perfetto
+ * sorts events.
  *
  * With the guest's clock, each segment of the clock becomes a file with one
  * sequence of packets. The guest's times are written as BOOTTIME, and one
  * ClockSnapshot relates them to the wall clock, if that is known.
  *
  * With the host's clock, there is one file for all recordings, in which the
- * host's times are written as BOOTTIME. The first machine in it is the host,
- * because Perfetto assigns the clock to the first machine of a trace. Each boot
- * of each guest is another machine, for which no clock is written, and each
- * segment of a guest's clock is a sequence.
+ * host's times are written as BOOTTIME. The first machine in it is the host of
+ * the first recording, because Perfetto assigns the clock to the first machine
+ * of a trace. Each boot of each guest is another machine, for which no clock is
+ * written, and each segment of a guest's clock is a sequence.
  *
- * The host's part of a recording becomes events of the host, and tracks of the
- * vCPUs (perfetto-vcpus.c).
+ * A host's part becomes events of its host, and tracks of the vCPUs
+ * (perfetto-vcpus.c). If that is not the first recording's host, or if this is
+ * not known, the host is another machine.
  */
 #include <gio/gio.h>
 #include <string.h>
@@ -52,7 +54,9 @@ typedef struct File {
     Bundle cpus[PF_CPUS_MAX];
     /* set of PIDs that have a track for initcalls */
     GHashTable *tracks;
-    /* set of PIDs of threads whose process is not known */
+    /*
+     * set of PIDs of threads that have an event and whose process is not known
+     */
     GHashTable *unknown;
     /* cache of PIDs that are in @unknown, by PID modulo RECENT */
     int32_t recent_unknown[RECENT];
@@ -168,7 +172,8 @@ static void put_processes(File *f, uint64_t ns, GHashTable *tasks)
 
 /*
  * Write attributes of the trace: its clock, with the host's clock the maximum
- * error of the times, and the number of threads whose process is not known.
+ * error of the part's times, and the number of threads of the part whose
+ * process is not known.
  */
 static void put_attributes(File *f, uint64_t ns)
 {
@@ -364,8 +369,8 @@ void ht_export_perfetto_host(HtExport *x, uint64_t ns)
 }
 
 /*
- * Check whether the recording is the host's part, and of the host that is
- * machine 0 of the trace.
+ * Check whether the recording is a host's part, and its host is machine 0 of
+ * the trace.
  */
 static bool is_host(const HtExport *x)
 {
@@ -375,7 +380,8 @@ static bool is_host(const HtExport *x)
 /*
  * Begin the part (x->part) of the event @ev: with the guest's clock, create its
  * file; with the host's clock, begin its sequence in the common file. @boot is
- * the boot of the previous part, or 0 for the first part.
+ * the boot of the previous part, or 0 for the first part. Return NULL without
+ * setting @errp if x->part is NULL.
  */
 static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
                         GError **errp)

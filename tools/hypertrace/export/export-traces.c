@@ -2,11 +2,12 @@
 /*
  * hypertrace export --format perfetto: add CTF traces to recordings
  *
- * A trace of a device, of a ring or of LTTng is added if its clock is the
- * host's CLOCK_MONOTONIC. Each trace becomes a sequence of packets and a track
- * with child tracks: for a device or ring one for each stream, for LTTng one
- * for each provider and CPU, or for each provider and stream if hypertrace
- * delivered the events. Events are instants on the child tracks.
+ * The traces are those of a device, of a ring or of LTTng. A trace fails the
+ * export unless its clock is known to be the host's CLOCK_MONOTONIC. Each trace
+ * becomes a sequence of packets and a track with child tracks: for a device or
+ * ring one for each stream, for LTTng one for each provider and CPU, or for
+ * each provider and stream if hypertrace delivered the events. Events are
+ * instants on the child tracks.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -42,8 +43,8 @@ typedef struct Class {
     const char *name;
     const bt_field_class *fields;
     /*
-     * by index of a field: leave it out, because it is the length of the next
-     * field
+     * by index of a field: the field is left out, because it is the length of
+     * the next field
      */
     bool *skip;
     /*
@@ -142,9 +143,9 @@ static bool relate_clock(Trace *t, const bt_trace *trace)
 }
 
 /*
- * At the first event or loss of the trace, whose time is @ns, begin the
- * sequence. Return false with @t->error set if the time cannot be put on the
- * common clock.
+ * Begin the sequence, unless it has begun. @ns is the time of the event or loss
+ * that the caller handles. Return false with @t->error set if this time cannot
+ * be put on the common clock.
  */
 static bool begin(Trace *t, const bt_stream *stream, uint64_t ns)
 {
@@ -420,7 +421,8 @@ static bool read_event(void *opaque, const bt_message *msg)
 }
 
 /*
- * Write an event "discarded events": @count events were lost before @ns.
+ * Write an event "discarded events": @count events were lost before @ns. @count
+ * is 1 if the number is not known.
  */
 static bool put_loss(Trace *t, const Stream *s, uint64_t ns, uint64_t count)
 {
@@ -432,8 +434,8 @@ static bool put_loss(Trace *t, const Stream *s, uint64_t ns, uint64_t count)
     ht_pb_end(t->s.packet, at);
     t->end_ns = MAX(t->end_ns, ns);
     /*
-     * Without --event, a loss counts as output. If --event selects no event,
-     * the export fails, even if the trace has losses.
+     * Without --event, a loss counts as output. If --event selects no event of
+     * any input, the export fails, even if a trace has losses.
      */
     t->x->any |= !t->x->v->event;
     return pf_packet_end(&t->s, packet);
@@ -470,8 +472,8 @@ static const HtCtfReader reader = {
 
 /*
  * Write the attributes of a trace, and free its sequence. The maximum error of
- * the times is known only for traces of devices and rings, and only if
- * @t->shift is 0.
+ * the times is known only for a trace of a device or ring that states it, and
+ * only if @t->shift is 0.
  */
 static void end_trace(Trace *t)
 {

@@ -27,7 +27,7 @@ static const struct {
     { "lttng", ".lttng", ht_export_lttng },
 };
 
-/* signal that asks the export to stop, or 0 */
+/* signal that asks an export to CTF or LTTng to stop, or 0 */
 static volatile sig_atomic_t caught;
 
 static void on_signal(int sig)
@@ -85,9 +85,9 @@ static gint by_order(gconstpointer a, gconstpointer b)
 }
 
 /*
- * Sort the parts and name their files. The part with the most events gets the
- * name that the user chose, for example trace.dat. The names of the other parts
- * have the number of the part, as trace-2.dat for the second one.
+ * Sort the parts and set their paths. The part with the most events gets the
+ * path @x->path, for example trace.dat. The paths of the other parts have the
+ * number of the part, as trace-2.dat for the second one.
  */
 static void name_parts(HtExport *x)
 {
@@ -118,7 +118,7 @@ static void name_parts(HtExport *x)
  * The guest wrote the last event of @p (at end_ns of the guest's clock) before
  * the poll that read it ended (at host_after of the host's). So the host's
  * clock minus the guest's is at most host_after - end_ns. The smallest bound
- * of all pieces is used.
+ * of all pieces is used. @shift is as in add_piece().
  */
 static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
 {
@@ -163,8 +163,8 @@ static bool add_piece(HtExport *x, const HtFtPiece *p, const int64_t *shift)
 }
 
 /*
- * Find the recording's parts and their times, by the headers of all pieces of
- * the rings.
+ * Find the parts of the selected boots and their times, by the headers of all
+ * pieces of the recording.
  */
 static bool find_parts(HtExport *x, GError **errp)
 {
@@ -230,7 +230,7 @@ bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns)
  * For an export with the host's clock, print the number of exported events, and
  * for a guest the maximum error of their times: a bound for half of the events,
  * and one for all. Also print how many events were left out because their host
- * time is not known.
+ * time is not known. Set these numbers to 0 for the next recording.
  */
 static void report_error(HtExport *x)
 {
@@ -270,8 +270,8 @@ static void report_error(HtExport *x)
 }
 
 /*
- * If the recording becomes several files, print the names of those that are
- * complete, even if the export of a later part failed.
+ * If the recording becomes several files or directories, print the names of
+ * those that are complete.
  */
 static void report_files(const HtExport *x)
 {
@@ -286,8 +286,8 @@ static void report_files(const HtExport *x)
             continue;
         }
         /*
-         * If several recordings are exported, print the name without its
-         * directory, because that is a temporary one that is renamed later.
+         * With several inputs, print the name without its directory: the
+         * directory has a temporary name and is renamed later.
          */
         ht_escape_str(s, HT_ESCAPE_TERMINAL, x->several ? base : p->path);
         g_printerr("hypertrace export: boot %u%s: %" PRIu64 " event%s in"
@@ -444,8 +444,8 @@ static bool end_directory(const char *hidden, const char *path, bool ok,
 }
 
 /*
- * Check whether a directory is exported as CTF traces: it has no file "info",
- * and the export is for Perfetto.
+ * Check whether @dir is exported as CTF traces: it is a directory without a
+ * file "info", and the export is for Perfetto.
  */
 static bool is_trace(int which, const char *dir)
 {
@@ -525,7 +525,7 @@ static GPtrArray *host_parts(const HtView *v, int which, char **dirs, int count)
 
 /*
  * Get the name of a host's part: "host" for the first one, RECORDING-host for
- * the others.
+ * the others; with a number if another input has that name.
  */
 static char *host_name(const char *part, unsigned index, GHashTable *names)
 {
@@ -581,8 +581,8 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     x->begin_ns = UINT64_MAX;
     if (is_directory(which)) {
         /*
-         * Let a signal end only the export, not the process, so that the
-         * unfinished directory is removed.
+         * A signal must not end the process at once: first the unfinished
+         * directory is removed.
          */
         ht_output_catch(on_signal);
     }
@@ -725,7 +725,7 @@ int ht_export(int argc, char **argv)
     if (run_all(&x, which, argv + 1, argc - 1, hosts, &error)) {
         status = HT_EXIT_OK;
     } else if (caught) {
-        /* The default action ends the process, as the signal demands. */
+        /* End the process by the signal that was caught. */
         signal(caught, SIG_DFL);
         raise(caught);
     } else {

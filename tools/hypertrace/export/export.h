@@ -9,7 +9,8 @@
 
 /*
  * Maximum number of segments of the guest's clock that are exported of one
- * recording, in all boots together. A recording with more segments is refused.
+ * recording. A segment counts if it has events and is in a selected boot. If
+ * more segments count, the export fails.
  */
 #define HT_EXPORT_FILES_MAX     1000
 
@@ -17,16 +18,16 @@
  * HtExportPart: one segment of the guest's clock. Except for Perfetto with the
  *               host's clock, it becomes a file, or for CTF a directory.
  * @boot: boot, counted from 1
- * @segment: segment of the clock in that boot
+ * @segment: segment of the clock in that boot, counted from 0
  * @events: number of the segment's events in the recording
  * @exported: number of these events that were exported
- * @begin_ns: guest time of the first event
- * @worst_ns: maximum error of the host times in ns, if the host's clock was
- *            chosen
+ * @begin_ns: guest time of the first event in ns
+ * @worst_ns: maximum error of the host times in ns, if the export is by the
+ *            host's clock
  * @wall_ns: upper bound in ns of the host's CLOCK_REALTIME minus the guest's
  *           clock; INT64_MAX if not known
- * @path: path of the file
- * @made: the file or directory was written completely
+ * @path: path of the file or directory
+ * @made: the part was written without an error
  */
 typedef struct HtExportPart {
     unsigned boot;
@@ -44,37 +45,41 @@ typedef struct HtExportPart {
  * HtExport: one run of the command
  * @v: the selection of events
  * @m: the recording that is being exported
- * @first: the first recording, whose host clock is the common clock
- * @several: several recordings or traces are exported
+ * @first: the first recording, whose host clock is the common clock; NULL if
+ *         only traces are exported
+ * @several: there are several inputs: recordings, traces, or host's parts
  * @name: name of the recording @m, unique in this export
  * @path: path of the output for @m
  * @parts: parts of @m (HtExportPart), in the order of boots and segments
  * @part: the part of the last event of ht_export_next(); or NULL
- * @unknown_tasks: number of threads whose process is not known
- * @out: for Perfetto with the host's clock: the file for all recordings
+ * @unknown_tasks: number of threads of @m whose process is not known; for
+ *                 Perfetto only
+ * @out: for Perfetto with the host's clock: the file for all recordings and
+ *       traces
  * @machines: number of machines in @out, without the host, which is machine 0
  * @sequences: number of sequences in @out
- * @any: @out has something that was selected
+ * @any: a selected event, or a trace's loss of events, was written to @out
  * @host_part: @m is the host's part of other recordings
  * @same_host: @m is from the same boot of the same host as @first
  * @begin_ns: with the host's clock, time of the earliest exported event of all
- *            recordings; UINT64_MAX: none
- * @end_ns: with the host's clock, time of the latest exported event
- * @clock_uuid: UUID of the host's clock
+ *            recordings, without traces; UINT64_MAX: none
+ * @end_ns: with the host's clock, time of the latest of these events
+ * @clock_uuid: random UUID that CTF traces of this export give to the host's
+ *              clock
  * @clock_known: @host_boot, @wall_known and @wall_ns are set, from the first
- *               recording or trace
- * @host_boot: id of the host's boot; NULL or "" if not known
+ *               recording or, if there is none, the first trace
+ * @host_boot: id of that host's boot; NULL or "" if not known
  * @wall_known: @wall_ns is known
  * @wall_ns: CLOCK_REALTIME - CLOCK_MONOTONIC of the host
  * @stopped: a signal has ended the export
- * @dated: with the host's clock, number of events of @m by the maximum error of
- *         their time: entry 0 counts errors of 0, entry i those from 2^(i - 1)
- *         to less than 2^i ns
+ * @dated: with the host's clock, number of exported events of @m by the maximum
+ *         error of their time: entry 0 counts errors of 0, entry i those from
+ *         2^(i - 1) to less than 2^i ns
  * @worst_ns: the largest of these errors in ns
  *
  * Time must not go back in a file, so each segment of the guest's clock becomes
- * a file of its own. Only a file for Perfetto with the host's clock holds all
- * segments.
+ * a file or directory of its own. Perfetto with the host's clock is the
+ * exception: one file holds all segments.
  */
 typedef struct HtExport {
     HtView *v;
@@ -124,10 +129,10 @@ bool ht_export_next(HtExport *x, HtModelEvent *ev);
 HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment);
 
 /**
- * ht_export_wall: get the host's wall clock at time 0 of an exported file
- * @part: the part that becomes the file; with the guest's clock, each part has
- *        its own result
- * @ns: set to nanoseconds since 1970
+ * ht_export_wall: get the host's wall clock at time 0 of the exported clock
+ * @part: a part; used only with the guest's clock
+ * @ns: set to nanoseconds since 1970; with the guest's clock, an upper bound
+ *      (HtExportPart.wall_ns)
  *
  * Returns: false if it is not known
  */
@@ -145,8 +150,9 @@ bool ht_export_dat(HtExport *x, GError **errp);
  * ht_export_perfetto: write a trace for Perfetto
  * @errp: set on failure
  *
- * With the host's clock, the recording is added to @x->out. Each boot of each
- * guest becomes a machine of that trace.
+ * With the host's clock, the recording is added to @x->out. Each boot of a
+ * guest becomes a machine of that trace. The host of the first recording is
+ * machine 0; a part of another host becomes a further machine.
  *
  * Returns: true on success
  */
@@ -173,12 +179,13 @@ void ht_export_perfetto_host(HtExport *x, uint64_t ns);
 /**
  * ht_export_trace: add CTF traces to a Perfetto file whose clock is the host's
  * @dir: folder with traces, at any depth: of devices, of rings or of LTTng. A
- *       trace whose clock is not the host's CLOCK_MONOTONIC is refused.
+ *       trace whose clock is not known to be the host's CLOCK_MONOTONIC is an
+ *       error.
  * @errp: set on failure
  *
- * Each device or ring becomes a machine, with one track for each stream. A
- * trace of LTTng becomes tracks of the host: one for each provider and CPU, and
- * for events of a guest's device one for each provider and stream.
+ * Each trace of a device or ring becomes a machine, with one track for each
+ * stream. A trace of LTTng becomes tracks of the host: one for each provider
+ * and CPU, and for events of a guest's device one for each provider and stream.
  *
  * Returns: true on success
  */

@@ -3,9 +3,10 @@
  * hypertrace export --format perfetto: events
  *
  * If the table below has one of Perfetto's messages for an event, the event
- * becomes that message. Other events are written with a description of their
- * fields, which Perfetto reads since v50. If the event's format is not known,
- * the event becomes a generic event with its bytes.
+ * becomes that message, except a second report of a system call. Other events
+ * are written with a description of their fields, which Perfetto reads since
+ * v50. If the event's format is not known, the event becomes a generic event
+ * with its bytes.
  */
 #include <string.h>
 
@@ -36,10 +37,10 @@ typedef struct Known {
      * no message for this kind
      */
     uint16_t number;
+    /* how to write a field of the kernel's event, by HT_F_* */
     struct {
         uint8_t field;          /* number of the field in Perfetto's message */
         uint8_t put;            /* how to write the value: enum Put */
-    /* for each field of the kind, with the index of the field in ht_kinds */
     } as[HT_KIND_FIELDS];
 } Known;
 
@@ -261,9 +262,10 @@ static void put_unknown(PfWriter *w, const HtModelEvent *ev, GString *out)
 }
 
 /*
- * Check whether the event reports a system call a second time. The event
- * systems raw_syscalls and syscalls report the same calls. Only the events of
- * the one that occurs first in the trace become slices of system calls.
+ * Check whether the event may report a system call a second time. The event
+ * systems raw_syscalls and syscalls both report system calls. The system of the
+ * first such event that this writer gets is chosen: only its events become
+ * slices of system calls.
  */
 static bool is_second_syscall(PfWriter *w, const HtModelEvent *ev)
 {

@@ -15,7 +15,7 @@
  * leaves out further fields.
  */
 #define BYTES_MAX       65536
-/* Maximum nesting of structures and arrays, and of options and variants */
+/* Maximum nesting of structures and arrays; also of options and variants */
 #define DEPTH_MAX       8
 
 typedef struct Writer {
@@ -61,8 +61,8 @@ static void put_elements(Writer *w, const bt_field *f, unsigned depth)
 }
 
 /*
- * Append a text field. If @empty, the text has the length 0: append "" without
- * asking libbabeltrace2, which may return the bytes of the previous string.
+ * Append a text field. If @empty, append "": for an empty string,
+ * libbabeltrace2 may return the length and bytes of the previous string.
  */
 static void put_string(Writer *w, const bt_field *f, bool empty)
 {

@@ -17,7 +17,8 @@
  *        left out; or NULL
  *
  * The size and the nesting are bounded. If the function leaves out or cuts
- * members because of that, it adds the annotation hypertrace.cut.
+ * members because of the size, or of the nesting of structures and arrays, it
+ * adds the annotation hypertrace.cut.
  */
 void pf_fields(GString *b, const bt_field *structure, const bool *skip);
 

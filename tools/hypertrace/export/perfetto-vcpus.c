@@ -2,8 +2,9 @@
 /*
  * hypertrace export --format perfetto: the vCPUs of the host's part
  *
- * Each vCPU has a track. Its slices follow each other without overlaps. The
- * parent of the tracks of a virtual machine's vCPUs is the machine's track.
+ * Each vCPU has a track, up to a maximum number. The slices of a track do not
+ * overlap. The tracks of a virtual machine's vCPUs are children of a track for
+ * that virtual machine.
  */
 #include <string.h>
 
@@ -110,8 +111,8 @@ static void put_slice(Vcpus *c, const HtVcpuSums *v, uint64_t from, uint64_t to,
 }
 
 /*
- * HtTakenFunc: write a slice for the time in which a vCPU waits while the
- * host runs another task
+ * HtTakenFunc: write a slice for the time in which a vCPU waits for a CPU that
+ * runs another task or is idle
  */
 static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *task,
                   uint64_t from, uint64_t to)
@@ -124,9 +125,10 @@ static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *task,
 }
 
 /*
- * HtRunstates.span: write a slice for the time in which a vCPU kept its state,
- * unless it was offline. taken() may have written slices for a part of a wait;
- * put_slice() leaves out the time up to the end of the last slice.
+ * HtRunstates.span: write a slice for the time in which a vCPU kept its state
+ * and mode, unless the vCPU was offline. taken() may have written slices for a
+ * part of a wait; put_slice() leaves out the time up to the end of the last
+ * slice.
  */
 static void span(void *opaque, const HtVcpuSums *v, HtRunstate state,
                  HtRunMode mode, uint64_t from, uint64_t to)

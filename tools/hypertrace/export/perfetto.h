@@ -2,8 +2,10 @@
 /*
  * hypertrace: write packets and events of Perfetto's trace format
  *
- * The constants of the enum are field numbers of the messages in Perfetto's
- * protos/perfetto/trace/, and are named after message and field.
+ * The constants of the first enum are numbers of fields, and are named after
+ * message and field. The messages are in Perfetto's protos/perfetto/trace/; for
+ * PF_DESCRIPTOR_ and PF_FIELD_ they are google.protobuf.DescriptorProto and
+ * FieldDescriptorProto.
  */
 #ifndef HYPERTRACE_TOOL_PERFETTO_H
 #define HYPERTRACE_TOOL_PERFETTO_H
@@ -126,8 +128,9 @@ enum {
 #define PF_GENERIC_FIELDS_MAX   31
 
 /*
- * Number of CPUs whose events are written. If a bundle has a CPU number above
- * this, Perfetto refuses the whole trace.
+ * Number of CPUs whose events are written; events of CPUs with this number or a
+ * higher one are left out. If a bundle has a CPU number above this, Perfetto
+ * refuses the whole trace.
  */
 #define PF_CPUS_MAX             1024
 
@@ -172,18 +175,19 @@ void pf_sequence_end(PfSequence *s);
 gsize pf_packet_begin(PfSequence *s, uint64_t ns);
 
 /**
- * pf_packet_end: end a packet and write it
+ * pf_packet_end: end a packet and append it to the output
  * @at: return value of pf_packet_begin()
  *
- * Returns: false if writing failed
+ * Returns: false if writing the output failed, now or before
  */
 bool pf_packet_end(PfSequence *s, gsize at);
 
 /**
- * pf_clocks: write the ClockSnapshot that defines the trace's clock
+ * pf_clocks: write the ClockSnapshot that defines the trace's clock, BOOTTIME
  * @ns: time of the packet
- * @host: the trace's times are the host's CLOCK_MONOTONIC
- * @wall: CLOCK_REALTIME - clock of the trace, in nanoseconds; or NULL
+ * @host: the trace's times are the host's CLOCK_MONOTONIC, so define MONOTONIC
+ *        with the same times
+ * @wall: CLOCK_REALTIME - clock of the trace, in nanoseconds; NULL if not known
  *
  * This must be the first packet of the trace, because Perfetto accepts the
  * definition of a clock only before a packet uses that clock.
@@ -229,11 +233,13 @@ void pf_clock_attributes(PfSequence *s, const uint64_t *bound_ns);
  * PfWriter: state to write events
  * @m: model of the recording
  * @symbols: interning ids (iids) of kernel addresses, by address
- * @interned: InternedData that the caller has to write with the next bundle
- * @descriptors: descriptors of event types that the caller has to write in the
+ * @interned: InternedData that the caller must write with the next bundle
+ * @descriptors: descriptors of event types that the caller must write in the
  *               next FtraceEventBundle
- * @described: bitmap of event types that have a descriptor
- * @syscalls: the system whose events become slices of system calls, or NULL
+ * @described: bitmap of event types for which a descriptor was appended to
+ *             @descriptors
+ * @syscalls: the system, raw_syscalls or syscalls, whose events become slices
+ *            of system calls; NULL until the first such event
  * @scratch: buffer for strings
  */
 typedef struct PfWriter {

@@ -2,9 +2,7 @@
 /*
  * hypertrace: write the wire format of protocol buffers
  *
- * A message is a GString, to which each function appends one field. The
- * capacity of a GString is public, so an append that fits needs no call of
- * GLib.
+ * A message is a GString, to which the functions append fields.
  */
 #ifndef HYPERTRACE_TOOL_PROTOBUF_H
 #define HYPERTRACE_TOOL_PROTOBUF_H

@@ -4,7 +4,7 @@
 #include "model/host-clock.h"
 #include "model/running.h"
 
-/* Maximum number of changes of task in all processors; each takes 16 bytes */
+/* Maximum number of Changes of all processors together; each takes 16 bytes */
 #define CHANGES_MAX     (8u << 20)
 
 typedef struct Change {
@@ -19,11 +19,14 @@ struct HtGuestTasks {
     uint64_t end;               /* host time of the last event in ns */
     unsigned changes;           /* total length of all arrays in @cpus */
     /*
-     * host time in ns from which on changes were dropped, because @changes is
-     * at its maximum
+     * host time in ns from which on changes were dropped, because @changes was
+     * at its maximum; UINT64_MAX: no change was dropped
      */
     uint64_t full;
-    /* by number of the processor: its GArray of Change; NULL: no events */
+    /*
+     * by number of the processor: its GArray of Change; NULL: no event with a
+     * known host time
+     */
     GPtrArray *cpus;
     GStringChunk *names;
 };
@@ -37,7 +40,7 @@ static void free_cpu(gpointer cpu)
 
 /*
  * Record that a processor runs a task from @ns on; @task is NULL if the task is
- * not known.
+ * not known. Drop the change if CHANGES_MAX is reached.
  */
 static void add_change(HtGuestTasks *g, uint32_t cpu, uint64_t ns,
                        const char *task)
@@ -185,7 +188,7 @@ const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,
     }
     /*
      * If one thread of the host runs all processors, the task is known only if
-     * there is just one processor.
+     * all events are of processor 0.
      */
     vcpu = vcpu < 0 && g->cpus->len == 1 ? 0 : vcpu;
     a = vcpu >= 0 && (unsigned)vcpu < g->cpus->len ? g->cpus->pdata[vcpu] :

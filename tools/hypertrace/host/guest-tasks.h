@@ -48,7 +48,8 @@ uint32_t ht_guest_tasks_process(const HtGuestTasks *g);
 const char *ht_guest_tasks_dir(const HtGuestTasks *g);
 
 /**
- * ht_guest_tasks_bounds: get the maximum errors of the events' host times
+ * ht_guest_tasks_bounds: get the distribution of the maximum errors of the
+ * events' host times
  */
 const HtBounds *ht_guest_tasks_bounds(const HtGuestTasks *g);
 
@@ -56,8 +57,9 @@ const HtBounds *ht_guest_tasks_bounds(const HtGuestTasks *g);
  * ht_guest_tasks_at: find the task of a processor at a time
  * @vcpu: the processor; -1 if one thread of the host runs all processors
  * @ns: the time, by the host's CLOCK_MONOTONIC
- * @until: set to the time, after @ns, of the next change of the task, or from
- *         which on tasks were not stored; UINT64_MAX if neither follows
+ * @until: set to the time up to which the result is valid: that of the next
+ *         change after @ns, or that from which on changes were not stored;
+ *         UINT64_MAX if there is no such time after @ns
  *
  * Returns: "NAME-PID" or "idle", owned by @g, with any bytes in the name; NULL
  * if the task is not known

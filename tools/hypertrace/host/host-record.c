@@ -50,8 +50,8 @@
  */
 #define PAGE_KB         "16"
 /*
- * Maximum number of threads, of lines in the file "clocks", and of bytes in
- * the file "offsets"
+ * Maximum number of threads and of lines in the file "clocks"; size in bytes at
+ * which no further line is added to the file "offsets"
  */
 #define THREADS_MAX     65536u
 #define CLOCKS_MAX      100000u
@@ -62,8 +62,8 @@
 /*
  * sched_switch and sched_waking are recorded for all tasks: a filter for the
  * machine's threads would hide which task took their processor. kvm's events
- * are recorded for all machines, because the recorders of other machines use
- * the same instance.
+ * are recorded for all machines, because the recorders of other machines link
+ * to this part.
  */
 static const struct {
     const char *system;
@@ -103,7 +103,10 @@ struct HtHostRecord {
     uint64_t poll_ns;           /* period in ns at which the rings are read */
     uint64_t max_bytes;
     pid_t pid;
-    /* CLOCK_MONOTONIC of the last read of the rings, in ns */
+    /*
+     * CLOCK_MONOTONIC in ns of the last read of the rings; before it, of the
+     * start
+     */
     uint64_t polled;
     uint64_t noted;
     uint64_t written;
@@ -146,10 +149,7 @@ static void add_page(HtHostRecord *h, uint32_t cpu, const uint8_t *data,
     }
 }
 
-/*
- * Copy the pages that the rings have now.  A page is copied as the kernel wrote
- * it.
- */
+/* Copy the pages that the rings have now, at most PAGES_MAX of each ring. */
 static void read_rings(HtHostRecord *h, uint64_t now)
 {
     unsigned cpu, n;
@@ -177,7 +177,10 @@ static void read_rings(HtHostRecord *h, uint64_t now)
     h->polled = now;
 }
 
-/* Read the first line of a small file of a folder into @text. */
+/*
+ * Read the first line of the file @name of the folder @dir into @text; at most
+ * @size - 1 bytes.
+ */
 static bool read_line(int dir, const char *name, char *text, size_t size)
 {
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -194,7 +197,10 @@ static bool read_line(int dir, const char *name, char *text, size_t size)
     return true;
 }
 
-/* Call @one for each entry of the folder @dir whose name is a number. */
+/*
+ * Call @one for each entry of the folder @dir that has a number as its name.
+ * Close @dir; do nothing if it is -1.
+ */
 static void each_number(int dir, void (*one)(HtHostRecord *h, int dir,
                                              unsigned outer, unsigned n),
                         HtHostRecord *h, unsigned outer)
@@ -301,7 +307,7 @@ static void note_offset(HtHostRecord *h, unsigned pid, unsigned vcpu,
 
 /*
  * Note the TSC offsets of a machine's vCPUs; @vm: descriptor of the folder
- * kvm/PID-FD in debugfs
+ * kvm/PID-FD in debugfs, which this function closes
  */
 static void note_vcpus(HtHostRecord *h, int vm, unsigned pid)
 {
@@ -401,7 +407,10 @@ static void take_notes(HtHostRecord *h, uint64_t now, bool write)
     }
 }
 
-/* Open the rings and set their size, before the first event is enabled. */
+/*
+ * Set the clock and the size of the rings, and open them. The caller enables no
+ * event before.
+ */
 static bool open_rings(HtHostRecord *h, GError **error)
 {
     g_autofree char *size = g_strdup_printf("%" PRIu32, h->ring_kb);

@@ -10,11 +10,13 @@
  *                seen; NAME is the rest of the line
  *   clocks       on x86, a line "TSC BEFORE AFTER" for moments at which the
  *                TSC was read between two readings of CLOCK_MONOTONIC
- *   offsets      on x86, a line "PID VCPU OFFSET TIME" for each vCPU of KVM,
- *                and for each change: the guest's TSC less the host's, and
- *                the CLOCK_MONOTONIC at which the recorder has read it
+ *   offsets      on x86, a line "PID VCPU OFFSET TIME" for each vCPU of KVM
+ *                that was seen in debugfs, and for each change that was seen:
+ *                the guest's TSC less the host's, and the CLOCK_MONOTONIC at
+ *                which the recorder has read the offset
  *
- * If another recorder records the host already, "host" is a link to its part.
+ * If another recorder records the host already, "host" is a link to the part of
+ * that recorder.
  */
 #ifndef HYPERTRACE_RECORD_HOST_H
 #define HYPERTRACE_RECORD_HOST_H
@@ -28,10 +30,11 @@
 
 /**
  * struct HtHostStats - counters of the host's part
- * @events: events recorded
+ * @events: events read from the rings
  * @bytes: size of the part in bytes
- * @lost: events that the kernel overwrote before they were read
- * @gaps: number of times that the kernel overwrote events before they were read
+ * @lost: events that the kernel overwrote before they were read, without those
+ *        of gaps for which the kernel does not tell the number
+ * @gaps: number of places where such events are missing
  */
 typedef struct HtHostStats {
     uint64_t events;
@@ -46,12 +49,13 @@ typedef struct HtHostRecord HtHostRecord;
  * ht_host_record_new() - start to record the host
  * @dir: folder of the guest's recording
  * @command: the recorded command, for display
- * @max_bytes: size of the part at which its recording ends; 0: no limit
+ * @max_bytes: size of the part in bytes at which its recording ends; 0: no
+ *             limit
  * @error: set if the host cannot be recorded, for example without permission
  *
- * Return: the recorder, for ht_host_record_end(); NULL on failure, and if
- * another recorder records the host: @error is then set only if its part
- * cannot be linked
+ * Return: the recorder, for ht_host_record_end(); NULL on failure with @error
+ * set. Also NULL if another recorder records the host: @error is then set only
+ * if the link to the part of that recorder cannot be made
  */
 HtHostRecord *ht_host_record_new(const char *dir, const char *command,
                                  uint64_t max_bytes, GError **error);
@@ -60,7 +64,9 @@ HtHostRecord *ht_host_record_new(const char *dir, const char *command,
  * ht_host_record_poll() - copy new events, if the period since the last copy is
  * over
  * @h: the recorder or NULL
- * @pid: the virtual machine's process
+ * @pid: the virtual machine's process; 0: not known yet
+ *
+ * After an error, or when @max_bytes is reached, nothing more is copied.
  */
 void ht_host_record_poll(HtHostRecord *h, pid_t pid);
 

@@ -14,8 +14,9 @@
 #define THREADS_SIZE    (16u << 20)
 
 /*
- * Bits of sched_switch's prev_state that mean that the task cannot run: it
- * sleeps or has ended. If none of these bits is set, the task can run.
+ * Bits of sched_switch's prev_state. STATE_WAITS: if none of these bits is set,
+ * the task can run; else it sleeps, is stopped or has ended. STATE_DEAD: if one
+ * of these bits is set, the task has ended.
  */
 #define STATE_WAITS     0xff
 #define STATE_DEAD      0x30
@@ -24,10 +25,10 @@ struct HtHostSums {
     HtModel *m;
     HtRunstates *x;
     GHashTable *threads;
-    /* the events come from this host, which still runs */
+    /* the events come from this host and are still being recorded */
     bool live;
     /*
-     * ends the sums when it becomes non-zero, see ht_host_sums_more();
+     * argument of ht_host_sums_more(): ends the call when it becomes non-zero;
      * atomic; or NULL
      */
     const uint32_t *stop;
@@ -70,8 +71,9 @@ static HtVcpuSums *add_vcpu(Sums *s, uint32_t tid, int32_t vcpu)
 }
 
 /*
- * Find the vCPU of a thread in sched_switch. If the thread is new and has a
- * name that QEMU gives vCPUs, create the vCPU.
+ * Find the vCPU of a thread in sched_switch. If the thread has no vCPU yet and
+ * has a name that QEMU gives vCPUs, create the vCPU. Return NULL if the thread
+ * is no vCPU, or if the table of vCPUs is full.
  */
 static HtVcpuSums *switched(Sums *s, const HtModelEvent *ev,
                             unsigned pid_field, unsigned comm_field)
@@ -113,8 +115,9 @@ static HtHostTask host_task(Sums *s, const HtModelEvent *ev,
 }
 
 /*
- * The previous task of a sched_switch ran until now: add its time to the vCPUs
- * that waited. @vcpu: the vCPU that is the next task, or NULL
+ * The previous task of a sched_switch ran until now: add its time to the takers
+ * of the vCPUs that waited for its processor. @vcpu: the vCPU that is the next
+ * task, or NULL
  */
 static void end_turn(Sums *s, const HtModelEvent *ev, const HtVcpuSums *vcpu)
 {
@@ -127,8 +130,8 @@ static void end_turn(Sums *s, const HtModelEvent *ev, const HtVcpuSums *vcpu)
 }
 
 /*
- * A thread has ended. If the host still runs, forget the thread: its TID may
- * become that of a thread of another process.
+ * A thread has ended. If the host is still being recorded, forget the thread:
+ * its TID may become that of a thread of another process.
  */
 static void forget(Sums *s, uint32_t tid)
 {
@@ -183,9 +186,10 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
 }
 
 /*
- * Get the vCPU whose thread caused an event of KVM. Create it if it is new and
- * the event has the vCPU's number. The event proves that the vCPU runs: if its
- * state is different, change the state.
+ * Get the vCPU of the thread that caused an event of KVM. If there is none,
+ * create it, provided that the event has the vCPU's number; else return NULL.
+ * The event proves that the vCPU runs: if the vCPU has another state, change
+ * the state.
  */
 static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
 {

@@ -2,8 +2,9 @@
 /*
  * hypertrace: add up what the vCPUs in the host's part of a recording did
  *
- * A vCPU is a thread with events of KVM, or a thread that QEMU has named: "CPU
- * 0/KVM", "CPU 0/TCG" or "ALL CPUs/TCG". Times are nanoseconds.
+ * A vCPU is a thread that has an entry to the guest or an exit (kvm_entry,
+ * kvm_exit) with the vCPU's number, or a thread that QEMU has named, for
+ * example "CPU 0/KVM", "CPU 0/TCG" or "ALL CPUs/TCG". Times are nanoseconds.
  */
 #ifndef HYPERTRACE_TOOL_HOST_SUMS_H
 #define HYPERTRACE_TOOL_HOST_SUMS_H
@@ -22,7 +23,7 @@ GHashTable *ht_host_sums_threads(HtModel *m, GError **errp);
 
 /**
  * ht_host_sums: add up the events of a host
- * @x: new sums, with @from and @to set or not; filled in
+ * @x: new sums; the caller may have set @from and @to; filled in
  * @m: model of the host's part; read to its end, or to the first event after
  *     @x->to
  * @threads: from ht_host_threads()
@@ -46,10 +47,11 @@ HtHostSums *ht_host_sums_new(HtRunstates *x, HtModel *m, GHashTable *threads);
  * ht_host_sums_more: add the events that the model has now
  * @stop: another thread sets it to end the call early (atomic), or NULL
  *
- * The states of the vCPUs also count up to the last event. More events may
- * follow; the numbers of intervals and waits are then too large.
+ * The present state of each vCPU is counted up to the last event, and in the
+ * next call from there on. One state can so count as several intervals, and one
+ * wait as several waits.
  *
- * Returns: false if @stop was set; some of the events are then not added
+ * Returns: false if the call ended early because of @stop
  */
 bool ht_host_sums_more(HtHostSums *s, const uint32_t *stop);
 
@@ -62,11 +64,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostSums, ht_host_sums_free)
 /**
  * ht_host_sums_emulated: whether a vCPU is emulated (TCG)
  *
- * The vCPU's thread has a name of TCG, and no event of KVM has shown the vCPU
- * in the guest's code or in an exit. QEMU executes the guest's code in that
- * thread, so the time without a mode is QEMU's. A vCPU of KVM may have no
- * events either: it ran the guest all the time, or the events were not
- * recorded.
+ * Returns: true if the vCPU's thread has a name of TCG, and no event of KVM has
+ * shown the vCPU in the guest's code or in an exit. QEMU then executes the
+ * guest's code in that thread, so the time without a mode is QEMU's. The name
+ * is necessary: a vCPU of KVM may have no events either, because it ran the
+ * guest all the time or the events were not recorded.
  */
 bool ht_host_sums_emulated(const HtVcpuSums *v);
 

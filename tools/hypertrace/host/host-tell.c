@@ -16,9 +16,10 @@
 
 #define PERIOD_NS   INT64_C(100000000)
 /*
- * Age in ns at which an event is added to the sums. The recorder writes the
- * host's events every 20 to 50 ms. If it writes an event after later ones were
- * added, the event's time is raised to theirs.
+ * Minimum age in ns of an event that is added to the sums. The recorder writes
+ * the host's events every 20 to 50 ms. If it writes an event after later events
+ * were added to the sums, the event's time is raised to the time of the last of
+ * them.
  */
 #define AGE_NS      INT64_C(100000000)
 /* Time in ns for which a process may have no vCPU before this is reported */
@@ -36,14 +37,14 @@ struct HtHostTell {
     uint32_t quit;
 
     /*
-     * @model to @sums are used by the thread only; NULL until it can read the
-     * host's part
+     * Until the thread has ended, it alone uses @model to @sums. They are NULL
+     * until the thread can read the host's part.
      */
     HtModel *model;
     GHashTable *threads;
     HtRunstates *x;
     HtHostSums *sums;
-    /* time in ns of the first update for which the process was known */
+    /* time in ns of the first note_vcpus() with a known process; 0: none yet */
     int64_t since;
     /* note_vcpus() has seen a vCPU or has printed its message */
     bool noted;

@@ -13,9 +13,10 @@
 #include "host/runstates.h"
 
 /**
- * ht_host_tell_stats: put the sums of a vCPU into the guest's form
- * @x: the sums, with the state of each vCPU up to @x->end
- * @stats: filled in
+ * ht_host_tell_stats: convert the sums of a vCPU to the structure that the
+ * guest reads
+ * @x: the sums, in which the state of each vCPU is counted up to @x->end
+ * @stats: filled in, except @seq
  *
  * The four parts of the stolen time (own_ns, machines_ns, tasks_ns, idle_ns)
  * count a wait only up to the last change of the task on the processor for
@@ -30,7 +31,7 @@ typedef struct HtHostTell HtHostTell;
  * ht_host_tell_new: start to tell a guest
  * @part: folder of the host's part; it may not exist yet
  * @page: area in the guest's memory; must stay valid until ht_host_tell_free().
- *        Only this object uses it
+ *        Until then, the caller must not write to it
  */
 HtHostTell *ht_host_tell_new(const char *part, HtHostPage *page);
 
