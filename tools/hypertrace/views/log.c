@@ -2,9 +2,10 @@
 /*
  * hypertrace log: print the log of the guest's kernel
  *
- * The text comes from the log that was read from the guest's memory, and after
- * that log's end from the events printk:console. If the recording has no such
- * log, all text comes from these events.
+ * The recorder has read the log from the guest's memory. After the last record
+ * of a boot, the command prints the text of later events printk:console. If the
+ * recording has no log, all text comes from these events. With --follow, all
+ * text comes from the log.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -27,9 +28,7 @@ static void put_time(HtOutput *o, uint64_t ns)
     ht_output_colour(o, HT_COLOUR_NONE);
 }
 
-/*
- * Print one line.  Keep its tabs, because the kernel aligns tables with them.
- */
+/* Print one line. Keep its tabs, which the kernel uses to align columns. */
 static void put_line(HtOutput *o, uint64_t ns, const char *s, gsize len)
 {
     put_time(o, ns);
@@ -99,8 +98,8 @@ typedef struct Printed {
     uint32_t boot;
     uint32_t seq_boot;          /* boot to which @next_seq belongs */
     /*
-     * sequence number of the next record if none is lost; 0 for the first one
-     * of a boot
+     * sequence number of the next record if none is lost; 0 at the begin of a
+     * boot and after an event
      */
     uint64_t next_seq;
 } Printed;
@@ -114,8 +113,9 @@ static bool in_view(const HtView *v, const HtLogRecord *r, const GRegex *grep)
 }
 
 /*
- * Print a record, and report missing records before it. A record that the
- * options do not select is not printed, but it is not missing either.
+ * Print a record if the options select it. Without --json, report before it
+ * that records, or with @lost events, are missing there. A record that the
+ * options do not select does not count as missing.
  */
 static void put_record(const HtView *v, HtOutput *o, const HtLogLine *line,
                        bool lost, Printed *p)
@@ -173,8 +173,7 @@ static bool put_log(const HtView *v, const GRegex *grep, HtLogLines *l,
 }
 
 /*
- * Print the lines that events printk:console have; for a recording without a
- * log.
+ * For a recording without a log: print the lines of the events printk:console.
  */
 static bool put_events(HtView *v, const GRegex *grep, HtModel *m, HtOutput *o)
 {
@@ -200,8 +199,8 @@ static bool put_events(HtView *v, const GRegex *grep, HtModel *m, HtOutput *o)
 }
 
 /*
- * True if the info file tells that the recording has ended, or why it was cut
- * short
+ * Check whether the recording has ended: its info file then says how it ended
+ * or why it was cut short.
  */
 static bool has_ended(const char *dir)
 {
@@ -275,15 +274,18 @@ int ht_log(int argc, char **argv)
         return ht_usage_error("--follow prints all lines: leave out --from and"
                               " --to");
     }
-    /* Here --grep is for the log's lines, not for the texts of events. */
+    /*
+     * put_record() matches --grep against the text of each record. Clear
+     * @v.grep, because ht_view_next() would match it against texts of events.
+     */
     grep = g_steal_pointer(&v.grep);
     selects = grep || v.boot || ht_view_times(&v);
     /*
-     * The view must not print that the options select no event: if no line is
-     * printed, this function prints a message.
+     * Prevent that ht_view_next() prints that the options select no event: this
+     * function prints a message if no line was printed.
      */
     v.told = true;
-    /* A pager would wait for the end of the recording. */
+    /* A pager may not show a line at once, but wait for further lines. */
     v.no_pager |= follows;
     ht_view_output(&v, &o);
     m = ht_view_open(&v, &error);

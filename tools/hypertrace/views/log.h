@@ -12,10 +12,10 @@
 
 /**
  * HtLogLine: a record of the kernel's log
- * @record: the record; if it comes from an event, @seq, @level and @facility
- *          are not known
- * @is_event: the record comes from the event printk:console
- * @cpu: processor of the event
+ * @record: the record; with @is_event, its members seq, level and facility are
+ *          not known and 0
+ * @is_event: the record comes from an event printk:console
+ * @cpu: with @is_event: processor of the event
  */
 typedef struct HtLogLine {
     HtLogRecord record;
@@ -30,25 +30,27 @@ typedef struct HtLogLines HtLogLines;
  * @ev: the event
  * @line: filled in; its text is valid as long as the event
  *
- * Kernels such as 5.10 emit the event when the console gets the line, which may
- * be later, and the text begins with the time of the record.  @line then has
- * that time and the text without it.
+ * Kernels such as 5.10 emit the event when they print the line on the console,
+ * which may be later than the record. The event's text then usually begins with
+ * the time of the record, as "[    1.234567] ": @line gets this time, and the
+ * text without it. Otherwise, @line gets the time of the event.
  *
- * Returns: true if the text had the time of the record
+ * Returns: true if the event's text had the time of the record
  */
 bool ht_log_line_event(const HtModelEvent *ev, HtLogLine *line);
 
 /**
  * ht_log_lines_open: read the kernel's log of a recording
  * @dir: the recording
- * @m: model of the recording; rewound
+ * @m: model of the recording; if there is a log, read to its end and rewound
  * @errp: set if the log cannot be read
  *
  * If lines of the log are damaged, their number is printed on standard error.
  *
  * The recorder reads the log from the guest's memory, while that is possible.
- * The ring with the events printk:console may be readable for longer. So events
- * after the last record of a boot are added to the log of that boot.
+ * The ring with the events printk:console may be readable for longer. So the
+ * lines of a boot are the records of its log and, after them, the later events
+ * printk:console of the boot.
  *
  * Returns: the lines, for ht_log_lines_close(); NULL without @errp if the
  * recording has no log
@@ -72,9 +74,9 @@ void ht_log_lines_close(HtLogLines *l);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtLogLines, ht_log_lines_close)
 
 /**
- * ht_log_text: append a record of the log; each of its lines gets the time
+ * ht_log_text: append a record of the log, with its time before each line
  * @ns: time of the record by the guest's clock, in nanoseconds
- * @s: text; may have any bytes
+ * @s: text; may have any bytes. All except tabs are escaped for a terminal
  * @len: length of @s
  */
 void ht_log_text(HtOutput *o, uint64_t ns, const char *s, gsize len);

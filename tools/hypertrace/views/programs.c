@@ -14,7 +14,7 @@ typedef struct Stream {
     int64_t index;
     int64_t vcpu;
     char *source;
-    /* number of the stream's events lost since its last event */
+    /* number of events that the stream lost since its last event */
     uint64_t lost;
 } Stream;
 
@@ -23,7 +23,7 @@ typedef struct Reader {
     void *opaque;
     GHashTable *streams;        /* table from bt_stream to Stream */
     GError *error;
-    /* @one wants no more events: it has returned false */
+    /* @one has returned false: it wants no more events */
     bool ended;
 } Reader;
 

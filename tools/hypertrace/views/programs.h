@@ -2,8 +2,8 @@
 /*
  * hypertrace: read the events of the guest's programs from a recording
  *
- * `hypertrace record --programs` writes them as a CTF trace into a folder of
- * the recording, dated by the host's clock.
+ * Commands such as `hypertrace record --programs` write them as a CTF trace
+ * into a folder of the recording. Their times are those of the host's clock.
  */
 #ifndef HYPERTRACE_TOOL_PROGRAMS_H
 #define HYPERTRACE_TOOL_PROGRAMS_H
@@ -15,13 +15,16 @@
 #include "cli/json.h"
 
 /**
- * HtProgramEvent: one event; valid during the call
+ * HtProgramEvent: one event; valid until HtProgramOne returns
  * @ns: time by the host's CLOCK_MONOTONIC
  * @stream: index of the stream
- * @vcpu: processor of the stream's producer; -1: not bound to one
- * @source: name of the stream, as in the trace's file; "" if unknown
- * @name: name of the event
- * @lost_before: number of events that the stream lost since its previous event
+ * @vcpu: the guest's processor to which the stream's producer is bound; -1: it
+ *        is not bound to one
+ * @source: name of the stream, from the name of its file in the trace; "" if
+ *          that has none
+ * @name: name of the event; "?" if unknown
+ * @lost_before: number of events that the stream lost since its previous event.
+ *               A loss of unknown size counts as one event
  * @payload: private
  */
 typedef struct HtProgramEvent {
@@ -54,7 +57,8 @@ char *ht_programs_path(const char *dir);
  * @dir: the recording
  * @one: called for each event
  * @opaque: its first argument
- * @lost: set to the number of events that are missing at the end of streams
+ * @lost: set to the number of events that the streams lost after their last
+ *        events; the sum of all streams
  * @errp: set on failure
  *
  * Returns: false on failure
@@ -63,8 +67,8 @@ bool ht_programs_read(const char *dir, HtProgramOne *one, void *opaque,
                       uint64_t *lost, GError **errp);
 
 /*
- * ht_programs_text: append " name=value" for each field of an event, escaped
- * for a terminal
+ * ht_programs_text: append " name=value" for the fields of an event, escaped
+ * for a terminal; long values, and the end of a long text, are cut
  */
 void ht_programs_text(const HtProgramEvent *ev, GString *out);
 

@@ -52,7 +52,7 @@ static void put_gap(Report *r, const HtModelEvent *ev)
 
 /*
  * Append the columns of an event's time and of the time since the previous
- * event, and "[".
+ * printed event, and the "[" before the processor.
  */
 static void put_times(Report *r, uint64_t ns, uint64_t delta)
 {
@@ -65,8 +65,8 @@ static void put_times(Report *r, uint64_t ns, uint64_t delta)
 }
 
 /*
- * Fill the column of the task, which begins at @start, and append the event's
- * name.
+ * Fill the column of the task or stream, which begins at @start, with spaces,
+ * and append the event's name.
  */
 static void put_name(Report *r, gsize start, const char *name)
 {
@@ -144,8 +144,8 @@ static void put_json(Report *r, const HtModelEvent *ev)
 }
 
 /*
- * Show the kernel's events up to a time. Returns false if writing to the output
- * failed.
+ * Print the selected events of the kernel up to the time @until_ns. Returns
+ * false if writing to the output failed.
  */
 static bool put_kernel(Report *r, uint64_t until_ns)
 {
@@ -264,9 +264,10 @@ static bool has_kernel_events(Report *r)
 }
 
 /*
- * Open the recording. If it has events of programs, show all times by the
- * host's clock. If that is not possible for the kernel's events, leave out the
- * events of programs, and clear @programs.
+ * Open the recording. Set @programs to whether events of programs are printed:
+ * if the recording has them, the options permit them, and the times of the
+ * kernel's events can be converted to the host's clock. All times are then
+ * those of the host's clock.
  */
 static bool open_report(Report *r, bool *programs, GError **error)
 {

@@ -2,8 +2,9 @@
 /*
  * hypertrace top: list the tasks by CPU time, and the events by number
  *
- * The time from one sched_switch to the next belongs to the task that the CPU
- * runs. The time in a gap belongs to no task.
+ * The time between two events of a CPU belongs to the task that the CPU ran
+ * meanwhile. It belongs to no task if events were lost between them, or if the
+ * CPU switched to another task without a recorded sched_switch.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -42,8 +43,8 @@ typedef struct Top {
     HtRunning *running;
     GHashTable *tasks;
     /*
-     * cache: the element of @tasks that was used last, by the lower bits of
-     * its unique number
+     * cache: for each value of the lower bits of a unique number, the element
+     * of @tasks that was used last
      */
     TopTask *recent[RECENT];
     unsigned nr_cpus;
@@ -51,7 +52,7 @@ typedef struct Top {
     uint64_t events;
     uint64_t gaps;
     uint64_t lost;
-    uint64_t cpu_ns;            /* time in ns of all processors together */
+    uint64_t cpu_ns;            /* sum in ns of the times of all processors */
     uint64_t unknown_ns;
     uint64_t idle_ns;
     /*
@@ -116,9 +117,9 @@ static void end_segment(Top *t)
 }
 
 /*
- * Add the time since the CPU's previous event to @task, the event's task; if it
- * is not known which task ran in that time, to @t->unknown_ns. @cpu: the result
- * of ht_running_before()
+ * Add the time since the CPU's previous event to @task, the event's task, or to
+ * @t->unknown_ns if @task is NULL or another task may have run in that time.
+ * @cpu: the result of ht_running_before()
  */
 static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu,
                        TopTask *task)

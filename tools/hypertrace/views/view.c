@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: parse the part of the command line that the views share, and
+ * hypertrace: parse the options and arguments that several commands share, and
  * select events
  */
 #include <errno.h>
@@ -193,7 +193,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                    "skip events after TIME", "TIME");
     }
     if (which & HT_VIEW_EVENT) {
-        /* Names have any bytes: do not convert them from the locale. */
+        /* Names may have any bytes: do not convert them from the locale. */
         add_option(g, "event", G_OPTION_ARG_FILENAME, &v->event,
                    "only these events: sched_switch,irq_*,task:*,!irq_exit",
                    "LIST");
@@ -257,7 +257,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         (*argc)--;
     }
     at = which & HT_VIEW_PAIR ? 3 : 1;
-    /* if the last argument of A B is a directory, B is missing */
+    /* if the second of two arguments is a directory, the event B is missing */
     if (*argc < at || (at > 1 && *argc == at &&
                        g_file_test(argv[at - 1], G_FILE_TEST_IS_DIR))) {
         *status = ht_usage_error("give both events of a pair: A B"
@@ -346,10 +346,10 @@ bool ht_view_end(HtView *v, uint64_t end, GError **errp)
 }
 
 /*
- * Get the number of boots, and in @ns the end of the chosen boot, or of the
- * last one. The ends of the recording's files have this for the last boot. If a
- * file is damaged there, or the end of an earlier boot is needed, read all
- * events.
+ * Get the number of boots. Set @ns to the end of the boot of --boot, or of the
+ * last boot if there is no such option or if no time counts back. For the last
+ * boot, read only the ends of the recording's files. If a file is damaged
+ * there, or for an earlier boot, read all events.
  */
 static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 {
@@ -375,8 +375,8 @@ static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 }
 
 /*
- * Make the times absolute that count back from the end of the recording or,
- * with --boot, of that boot. Check that the boot of --boot exists.
+ * Check that the boot of --boot exists. Make times absolute that count back
+ * from its end or, without --boot, from the end of the recording.
  */
 static bool look_ahead(HtView *v, HtModel *m, GError **errp)
 {
@@ -409,11 +409,11 @@ static bool check_cpus(const HtView *v, HtModel *m, GError **errp)
 }
 
 /*
- * Check that the recording has the boot, the events and the fields that the
- * user named, and at least one of the processors of --cpu; with several
- * recordings, only the boot. Events and fields are checked only if the
- * recording has formats of events. If a check fails, set an error: the command
- * would print nothing.
+ * Check that the recording has the events and the fields that the user named,
+ * and at least one of the processors of --cpu, but not with several recordings
+ * or after ht_view_use_host(). Check events and fields only if the recording
+ * has formats of events. Check that the recording has the named boot if its
+ * number is above 1, and make times absolute that count back from an end.
  */
 static bool check_selection(HtView *v, HtModel *m, GError **errp)
 {

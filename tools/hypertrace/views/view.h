@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: parse the part of the command line that the views share: a
- * recording, a selection of its events, a form of output
+ * hypertrace: parse the options and arguments that several commands share: a
+ * recording, a selection of its events, a form of output; and read the selected
+ * events
  */
 #ifndef HYPERTRACE_TOOL_VIEW_H
 #define HYPERTRACE_TOOL_VIEW_H
@@ -18,13 +19,15 @@
  * @json: JSON instead of text
  * @no_pager: use no pager on a terminal
  * @boot: only this boot, counted from 1; 0 for all
- * @from_ns: skip earlier events; nanoseconds by the recording's own clock, that
- *           is the guest's, or the host's for a host's part
- * @to_ns: skip later events; nanoseconds by the same clock
+ * @from_ns: skip earlier events; nanoseconds by the recording's own clock: the
+ *           guest's; in a host's part, the host's; for a trace of xentrace,
+ *           since its begin
+ * @to_ns: skip later events; nanoseconds by the clock of @from_ns
  * @host: converts times of events to the host's clock; NULL: events keep the
- *        guest's times
- * @shift: nanoseconds added to times of the host's clock
- * @undated: events left out because their host time is not known
+ *        times of the recording
+ * @shift: with @host: nanoseconds added to the time of each event
+ * @undated: with @host: number of events left out because their host time is
+ *           not known
  */
 typedef struct HtView {
     char *dir;
@@ -56,8 +59,8 @@ typedef struct HtView {
     /* buffer for an event's text, in which @grep searches */
     GString *text;
     /*
-     * until ht_view_open(): @from_ns, or @to_ns, counts backward from the end
-     * of the recording or, with @boot, of that boot
+     * @from_ns, or @to_ns, still counts backward from the end of the recording
+     * or, with @boot, of that boot; ht_view_end() makes the time absolute
      */
     bool from_end;
     bool to_end;
@@ -66,10 +69,10 @@ typedef struct HtView {
     HtNames *events;
     HtNames *tasks;
     bool several;
-    /* an option other than --from and --to excludes events */
+    /* an option other than --from and --to selects events */
     bool some;
     bool found;
-    /* it was printed that the options select no event */
+    /* ht_view_next() must not print that the options select no event */
     bool told;
 } HtView;
 
@@ -82,11 +85,11 @@ enum {
     HT_VIEW_BOOT   = 16,        /* --boot */
     /* the options --output, --json, --color and --no-pager */
     HT_VIEW_OUTPUT = 32,
-    /* arguments: two events A and B before the recording */
+    /* arguments: the names of two events, before the recording */
     HT_VIEW_PAIR   = 128,
     HT_VIEW_CLOCK  = 256,       /* --clock */
     HT_VIEW_MANY   = 512,       /* arguments: any number of recordings */
-    /* the option --output, but not --json and --color */
+    /* the option --output, but not --json, --color and --no-pager */
     HT_VIEW_FILE   = 1024,
     /* the option --grep, but not --event and --where */
     HT_VIEW_GREP   = 2048,
@@ -106,8 +109,8 @@ enum {
  * @own: the command's own options, or NULL
  * @status: set to the exit status if parsing fails
  *
- * If no recording is named, the one in the working directory that was changed
- * last is chosen, and its name is printed on standard error.
+ * If no recording is named, the function chooses the recording in the working
+ * directory that was changed last, and prints its name on standard error.
  *
  * Returns: false if the command must end with @status
  */
@@ -118,7 +121,8 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
  * ht_view_text: append the text of an event, escaped for terminals
  * @fields: name=value instead of the kernel's own format
  * @raw: buffer for the unescaped text; overwritten
- * @out: appended to; the text of a stack has several lines
+ * @out: appended to, without a newline at the end. Without @fields, the text of
+ *       a stack has several lines
  */
 void ht_view_text(HtModel *m, const HtModelEvent *ev, bool fields,
                   GString *raw, GString *out);
@@ -140,16 +144,16 @@ bool ht_view_on_host(const HtView *v);
 /**
  * ht_view_use_host: choose the clock of times
  * @v: view; not open
- * @host: true: as --clock=host, and --event may also name events that the
- *        kernel does not have; false: as without --clock
+ * @host: true: as with --clock=host, and ht_view_open() does not check the
+ *        values of --event, --where and --cpu; false: as without --clock
  */
 void ht_view_use_host(HtView *v, bool host);
 
 /**
- * ht_view_programs: whether events of programs are shown
+ * ht_view_programs: whether the options let a command show events of programs
  *
- * Returns: false if an option selects by times, boots, processors, tasks,
- * fields or texts of the kernel's events, or asks for the guest's clock
+ * Returns: false if an option selects the kernel's events by times, boots,
+ * processors, tasks, fields or texts, or asks for the guest's clock
  */
 bool ht_view_programs(const HtView *v);
 
@@ -160,18 +164,19 @@ bool ht_view_programs(const HtView *v);
 void ht_view_free(HtView *v);
 
 /**
- * ht_view_output: open the output that --output and --color choose
- * @o: initialized
+ * ht_view_output: open the output that the options choose
+ * @o: set up by the function
  *
- * Exits if the file cannot be created.
+ * Starts a pager if the output is a terminal, unless --output or --no-pager is
+ * given. Ends the process if the file of --output cannot be created.
  */
 void ht_view_output(const HtView *v, HtOutput *o);
 
 /**
  * ht_view_open: open the recording and check the selection against it
- * @v: view; @v->host is set if the user chose the host's clock
- * @errp: set on failure; also if an event, a field or a boot that the user
- *        named is not in the recording
+ * @v: view; @v->host is set if the host's clock was chosen
+ * @errp: set on failure; also if the recording does not have an event, a field
+ *        or a boot that the user named, or any of the named processors
  *
  * Times that count back from the end of the recording or, with @v->boot, of
  * that boot become absolute.
@@ -190,13 +195,13 @@ HtModel *ht_view_open(HtView *v, GError **errp);
 bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev);
 
 /**
- * ht_view_event: whether --event selects events of this name
+ * ht_view_event: whether --event, if given, selects events of this name
  * @system: the event's system
  * @name: the event's name
  */
 bool ht_view_event(const HtView *v, const char *system, const char *name);
 
-/** ht_view_selects: whether an option leaves out events within a boot */
+/** ht_view_selects: whether an option other than --boot selects events */
 bool ht_view_selects(const HtView *v);
 
 /**
@@ -205,15 +210,16 @@ bool ht_view_selects(const HtView *v);
  */
 bool ht_view_filters(const HtView *v);
 
-/** ht_view_times: whether --from or --to leaves out events by their time */
+/** ht_view_times: whether --from or --to is given */
 bool ht_view_times(const HtView *v);
 
 /**
- * ht_view_end: make the times absolute that count back from the end
+ * ht_view_end: make times of --from and --to that count back from the end
+ *              absolute
  * @end: the end, in nanoseconds
  * @errp: set if --from is later than --to
  *
- * ht_view_open() does this for a recording.
+ * ht_view_open() calls this if a time counts back.
  *
  * Returns: false on failure
  */
@@ -235,8 +241,8 @@ void ht_view_section(const HtModelEvent *ev, unsigned boot, GString *out);
 void ht_view_gap(const HtModelEvent *ev, GString *out);
 
 /**
- * ht_view_finish: finish the output and report an error
- * @ok: false if the command failed
+ * ht_view_finish: finish the output, and print an error if there was one
+ * @ok: false if the command failed; the file of --output is then dropped
  * @error: the reason, or NULL; freed
  *
  * Returns: the exit status of the command

@@ -2,9 +2,10 @@
 /*
  * hypertrace watch: measure the folder of all recordings, and remove old ones
  *
- * Users own the folders in it and may rename or replace their files. So each
- * folder is opened by its parent's descriptor, no symbolic link is followed,
- * and only files with the names of a recording's files are removed.
+ * Users own the folders below the folder of all recordings, and may rename or
+ * replace what is in them. So each of these folders is opened by its parent's
+ * descriptor, symbolic links in them are not followed, and only files with the
+ * names of a recording's files, and empty folders, are removed.
  */
 #include "hypertrace/base.h"
 #include <pwd.h>
@@ -18,9 +19,9 @@
 #include "watch/disk.h"
 
 /*
- * Seconds to subtract from the time of a recording that is in the future: the
- * host's clock was set back after it. The recording then counts as older than
- * all others.
+ * Seconds to subtract from the time of a recording that is in the future, for
+ * example because the host's clock was set back. The recording then counts as
+ * old: see add_vm().
  */
 #define FUTURE      (INT64_C(1) << 40)
 #define USERS_MAX   10000
@@ -35,21 +36,21 @@ typedef struct Recording {
     char *vm;
     char *name;
     uint64_t number;
-    /* time at which the recording was made, in seconds since 1970 */
+    /*
+     * time of the last change of the recording's folder, in seconds since
+     * 1970, changed by FUTURE and add_vm(); used to order recordings by age
+     */
     int64_t time;
     uint64_t bytes;
-    /* it is the newest recording of its machine */
+    /* no recording of the machine has a higher number */
     bool newest;
 } Recording;
 
-/*
- * The recordings of a user, and the index of the next one that may be removed
- */
 typedef struct User {
     /* of Recording, from the oldest to the newest */
     GPtrArray *all;
-    uint64_t sum;
-    unsigned next;
+    uint64_t sum;               /* sum of Recording.bytes that are left */
+    unsigned next;              /* index in @all of the next one to remove */
 } User;
 
 static void free_recording(void *opaque)
@@ -139,8 +140,9 @@ typedef struct Walk {
 } Walk;
 
 /*
- * Add the size of a recording's file.  Do not count a file of another user, or
- * one that has a further hard link: its removal would not free its bytes.
+ * Add the size of a recording's file.  Count only files that belong to the
+ * user, and none with further hard links: to remove one link would not free the
+ * file's bytes.
  */
 static bool add_size(int fd, const char *name, void *opaque)
 {
@@ -200,8 +202,8 @@ static int by_time(const void *a, const void *b)
 
 /*
  * Add the recordings of a virtual machine. The host's clock may have been set
- * back, so raise a recording's time to that of the recording with the next
- * lower number.
+ * back: if the time of a recording is before that of the recording with the
+ * next lower number, make both times equal.
  */
 static bool add_vm(int fd, const char *name, void *opaque)
 {
@@ -242,7 +244,7 @@ static void free_user(void *opaque)
 
 /*
  * Note that a user has too many files. Return: true at the first call for this
- * user, for the caller to print it once
+ * user; the caller prints a message then
  */
 static bool is_new_crowd(const char *user)
 {
@@ -315,9 +317,9 @@ static void remove_recording(int dir, const Recording *r, const char *why)
     if (vm >= 0) {
         ok = ht_flight_dir_remove(vm, r->name);
         /*
-         * Remove the machine's folder if it is empty. rmdir() fails if the
-         * machine has other recordings, or still runs: its folder then has a
-         * socket.
+         * Remove the machine's folder if it is empty. This fails if the machine
+         * has other recordings, or if its recorder runs and has a socket in the
+         * folder.
          */
         unlinkat(user, parts[1], AT_REMOVEDIR);
     }
@@ -336,8 +338,8 @@ static void remove_recording(int dir, const Recording *r, const char *why)
 
 /*
  * Get the oldest recording of a user that may be removed; NULL if there is no
- * such recording. @many: all recordings together are too large, so that the
- * newest recording of a machine may be removed, too.
+ * such recording. @many: all recordings together are too large; then a
+ * machine's newest recording may be removed, too.
  */
 static const Recording *next_of(User *u, bool many)
 {
@@ -349,8 +351,8 @@ static const Recording *next_of(User *u, bool many)
 }
 
 /*
- * Find the user whose recordings have the most bytes together, among those
- * with one to remove.
+ * Find the user whose recordings have the most bytes together, among the users
+ * with a recording that may be removed. @many: as for next_of()
  */
 static User *largest(const GPtrArray *users, bool many)
 {
@@ -389,7 +391,7 @@ uint64_t ht_watch_disk_trim(int dir, uint64_t max, uint64_t reserve)
         remove_recording(dir, r, many ? "all recordings together reach "
                          "max-disk" : "the file system is full");
         /*
-         * The user can prevent the removal. Subtract the bytes in any case:
+         * The user can prevent the removal. Subtract the bytes even then:
          * otherwise recordings of other users would be removed instead.
          */
         u->sum -= r->bytes;

@@ -17,36 +17,38 @@
 #include "watch/recorder.h"
 
 /*
- * Period of polls in us.  It is longer than that of "record", because the
- * guest's ring keeps the events meanwhile and each poll takes CPU time on the
- * host of an idle machine.
+ * Usual period of polls in us.  It is longer than that of "hypertrace record",
+ * because each poll takes CPU time of the host, even if the machine is idle.
+ * Between two polls, the guest's ring keeps the newest events.
  */
 #define POLL_US         250000
 /*
- * Time in ns to wait for a kernel and its events in the first attempt, since
- * the machine may just have started.  Later attempts wait for a shorter time,
- * because each takes a search of all memory.
+ * Time in ns in which the first recorder, and each later one, of a machine must
+ * find the guest's kernel and its events.  The first one gets more time,
+ * because the machine may just have started.  Later ones get less, because the
+ * search takes CPU time.
  */
 #define WAIT_FIRST_NS   UINT64_C(30000000000)
 #define WAIT_LATER_NS   UINT64_C(5000000000)
 /*
- * Minimum delay in us between two attempts. It doubles with each failure, up to
- * DELAY_MAX.
+ * Delay in us between a recorder's end and the next start. It doubles with each
+ * failure in a row, up to DELAY_MAX.
  */
 #define DELAY_MIN       (2 * G_USEC_PER_SEC)
 #define DELAY_MAX       (30 * 60 * G_USEC_PER_SEC)
 /*
- * A recorder that ran for this many us or longer counts as one that did not
- * fail.
+ * If a recorder ran for this many us or longer, its end counts as the first
+ * failure.
  */
 #define GOOD_US         (5 * 60 * G_USEC_PER_SEC)
-/*
- * Limits for the messages of a recorder: length in bytes, and number of
- * different messages that are printed in addition to those about recordings. On
- * average, at most one message is printed in LINE_US, and at most 30 at once.
- */
+/* Begin of messages about recordings that were not made or were removed */
 #define NO_RECORDING    "no recording"
 #define REMOVED         "removed the recording "
+/*
+ * Limits for the messages of a recorder: length in bytes, and number of
+ * different messages except those that a recording was made. On average, at
+ * most one message is printed in LINE_US, and at most 30 at once.
+ */
 #define LINE_BYTES      4096
 #define TOLD_MAX        64
 #define LINE_US         (10 * G_USEC_PER_SEC)
@@ -82,10 +84,10 @@ void ht_watch_recorder_free(HtWatchRecorder *r)
 }
 
 /*
- * Become the machine's user, without any right of root except the one to read
- * processes: Yama may forbid this to users. ht_process_open() makes the right
- * effective while it opens a file. If the kernel refuses the right, the process
- * goes on without it.
+ * Become the machine's user, and drop all capabilities except CAP_SYS_PTRACE:
+ * Yama may forbid users to read processes. CAP_SYS_PTRACE is only permitted;
+ * functions such as ht_process_open() make it effective while they open a file.
+ * If the kernel refuses it, the process goes on without capabilities.
  */
 static bool become(const HtProcessOwner *owner)
 {
@@ -155,8 +157,8 @@ static int record(const HtWatchRecorder *r, const HtWatchSettings *settings,
         return HT_EXIT_ERROR;
     }
     /*
-     * The change of the user clears the parent-death signal: set the signal
-     * after that.
+     * The change of the user would clear the parent-death signal: set it only
+     * now.
      */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) {
@@ -262,8 +264,8 @@ bool ht_watch_is_recording(const char *text, const char *path)
 }
 
 /*
- * Print a line of the recorder's standard error. Return: true if it tells
- * that a recording was made
+ * Print a line of the recorder's standard error, within the limits. Return:
+ * true if the line says that a recording was made, even if it is not printed
  */
 static bool print_line(HtWatchRecorder *r)
 {
@@ -277,7 +279,7 @@ static bool print_line(HtWatchRecorder *r)
     }
     /*
      * If the machine has ended, print only messages about recordings. Other
-     * messages only say that its memory cannot be read.
+     * messages may only say that the machine's memory cannot be read.
      */
     made = ht_watch_is_recording(text, r->path);
     if (!made && !g_str_has_prefix(text, NO_RECORDING) &&

@@ -2,11 +2,12 @@
 /*
  * hypertrace watch: run the recorder of a virtual machine
  *
- * The recorder is a child process that does the same as "hypertrace record
- * --pid PID --flight SIZE". It runs as the machine's user, so that its files
- * belong to this user and a fault in it has this user's rights. It ends with
- * its parent. The parent prints its messages, and starts it again if it ends
- * before the machine.
+ * The recorder is a child process that works as "hypertrace record --pid PID
+ * --flight SIZE" does. It runs as the machine's user, so that its files belong
+ * to this user. A recorder that root started keeps only the capability to read
+ * processes. If the parent process ends, the recorder gets SIGTERM. The parent
+ * prints the recorder's messages, and starts a new recorder if the recorder
+ * ends before the machine.
  */
 #ifndef HYPERTRACE_WATCH_RECORDER_H
 #define HYPERTRACE_WATCH_RECORDER_H
@@ -18,8 +19,10 @@
  * @vm: the machine
  * @where: folder of its recordings in HtWatchSettings.dir, as "alice/web1"
  * @child: PID of the recorder; 0 if none runs
- * @out: descriptor of the recorder's messages; -1 at their end
- * @due: time of the next start in us, if none runs
+ * @out: descriptor of the recorder's messages; -1 before the first start and
+ *       at the end of the messages
+ * @due: if none runs: earliest time of the next start, by the host's
+ *       CLOCK_MONOTONIC, in us
  */
 typedef struct HtWatchRecorder {
     HtWatchVm *vm;
@@ -32,13 +35,13 @@ typedef struct HtWatchRecorder {
     /* path of the folder @where below HtWatchSettings.dir */
     char *path;
     GString *line;
-    /* messages that are not printed again */
+    /* messages that are not printed if they come again */
     GHashTable *told;
     unsigned failures;
     int64_t started;
     /*
-     * credit for messages in us: it grows with time, and each printed message
-     * costs LINE_US
+     * credit for messages in us: it grows with time up to CREDIT_US, and each
+     * printed message costs LINE_US
      */
     int64_t credit;
     int64_t credited;
@@ -59,13 +62,18 @@ HtWatchRecorder *ht_watch_recorder_new(HtWatchVm *vm, const char *where);
  */
 bool ht_watch_is_recording(const char *text, const char *path);
 
-/** ht_watch_recorder_free() - free it; no recorder may run */
+/**
+ * ht_watch_recorder_free() - free a machine and the state of its recorder
+ * @r: its process must have ended; or NULL
+ */
 void ht_watch_recorder_free(HtWatchRecorder *r);
 
 /**
- * ht_watch_recorder_start() - start the recorder
- * @r: no recorder may run
+ * ht_watch_recorder_start() - start the recorder's process
+ * @r: a recorder without a running process
  * @error: set if no process could be started; @r->due is set then
+ *
+ * Return: true if the process was started
  */
 bool ht_watch_recorder_start(HtWatchRecorder *r,
                              const HtWatchSettings *settings, GError **error);
@@ -74,15 +82,16 @@ bool ht_watch_recorder_start(HtWatchRecorder *r,
  * ht_watch_recorder_read() - print new messages of the recorder
  * @r: a recorder
  *
- * A message that does not name a recording is printed at most once, and the
- * number of messages in a time is limited, because a guest can cause them.
+ * A message is printed at most once, unless it says that a recording was made.
+ * A guest can cause messages, so their number in a time is limited. After the
+ * machine's end, only messages about recordings are printed.
  *
- * Return: true if a recording was made
+ * Return: true if a message says that a recording was made
  */
 bool ht_watch_recorder_read(HtWatchRecorder *r);
 
 /**
- * ht_watch_recorder_ended() - note that the recorder has ended
+ * ht_watch_recorder_ended() - note that the recorder's process has ended
  * @r: a recorder; @r->child is set to 0, and @r->due to the next start
  * @status: of waitpid()
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace watch: settings
+ * hypertrace watch: read and check the settings
  */
 #include "hypertrace/base.h"
 #include <pwd.h>
@@ -170,8 +170,9 @@ static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
 }
 
 /*
- * Add rules for the settings "name" and "user" of the group "watch", which are
- * the options --name and --user.
+ * Add rules for the settings "name" and "user" of the group "watch", which the
+ * options --name and --user set. Without a name, the rules are for all machines
+ * of the users.
  */
 static bool add_names(HtWatchSettings *s, GKeyFile *file,
                       const HtWatchRule *model, GError **error)
@@ -259,10 +260,10 @@ uint64_t ht_watch_settings_recording(const HtWatchSettings *s)
 }
 
 /*
- * Refuse limits that are too small. Old recordings are removed until another
- * one fits into max-disk, so max-disk must hold two recordings; otherwise each
- * recording would be removed at once. max-memory must hold the events of one
- * machine.
+ * Refuse limits that are too small. ht_watch_disk_trim() keeps room for another
+ * recording free in max-disk, so max-disk must have room for two: otherwise a
+ * large recording would be removed at once. max-memory must have room for the
+ * events of one machine.
  */
 static bool check_limits(const HtWatchSettings *s, GError **error)
 {

@@ -2,8 +2,9 @@
 /*
  * hypertrace watch: read the settings
  *
- * The file and the command line have the same settings. Options of the command
- * line replace those of the file, and add to its rules.
+ * The options of the command line are settings of the group "watch" of the
+ * file, and replace those that the file has. The groups "vm PATTERN" of the
+ * file are further rules.
  */
 #ifndef HYPERTRACE_WATCH_SETTINGS_H
 #define HYPERTRACE_WATCH_SETTINGS_H
@@ -19,8 +20,10 @@
  * @any_user: machines of all users
  * @user: without @any_user: the only user
  * @size: bytes of memory for the events of each machine
- * @silence_ns: nanoseconds without events that are a cause; 0: never a cause
- * @match: events that are a cause, as for ht_match_new(); or NULL
+ * @silence_ns: a recording is made after so many nanoseconds without events;
+ *              0: silence causes no recording
+ * @match: events, or lines of the kernel's log, that cause a recording, as for
+ *         ht_match_new(); or NULL
  */
 typedef struct HtWatchRule {
     char *name;
@@ -35,10 +38,12 @@ typedef struct HtWatchRule {
  * struct HtWatchSettings - settings
  * @dir: folder of all recordings, an absolute path
  * @keep: maximum number of recordings of a virtual machine
- * @max_vms: maximum number of recorders of a user
- * @max_memory: maximum sum of HtWatchRule.size of all recorders, in bytes
+ * @max_vms: maximum number of machines of a user that are recorded or wait for
+ *           their recorder
+ * @max_memory: maximum sum in bytes of HtWatchRule.size of the recorders that
+ *              run
  * @max_disk: maximum sum of the sizes of all recordings, in bytes
- * @rules: HtWatchRule; the first one that fits is used
+ * @rules: of HtWatchRule; for a machine, the first rule that fits is used
  */
 typedef struct HtWatchSettings {
     char *dir;
@@ -53,20 +58,22 @@ typedef struct HtWatchSettings {
  * ht_watch_settings_read() - read the settings
  * @s: set; for ht_watch_settings_clear() in any case
  * @options: settings of the command line, in the form of the file
- * @path: the file; NULL for the user's file or that of the system, which need
- *        not exist
+ * @path: the file; NULL for the user's file or, if it does not exist, the file
+ *        of the system, which need not exist either
  * @error: set if the file cannot be read, if a setting is not valid, or if no
  *         rule is given
+ *
+ * Return: false on failure
  */
 bool ht_watch_settings_read(HtWatchSettings *s, GKeyFile *options,
                             const char *path, GError **error);
 void ht_watch_settings_clear(HtWatchSettings *s);
 
 /**
- * ht_watch_settings_recording() - get the size that a recording is assumed to
- * have at most
+ * ht_watch_settings_recording() - get the assumed maximum size of a recording
  *
- * Return: bytes on the disk: the events, and the kernel's log and symbols
+ * Return: bytes on the disk: the events of the rule with the largest size, and
+ * the kernel's log, formats and symbols
  */
 uint64_t ht_watch_settings_recording(const HtWatchSettings *s);
 

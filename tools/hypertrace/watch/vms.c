@@ -12,9 +12,10 @@
 #include "watch/vms.h"
 
 /*
- * A process may run a virtual machine only after some time: a service forks
- * first, a script may wait. Examine a process in each of its first scans, and
- * then from time to time, a few processes in each scan.
+ * A process may become a virtual machine only after some time: a service forks
+ * first, a script may wait. So examine each process in its first FIRST_SCANS
+ * scans, and later every AGAIN_US, but not more than AGAIN_MAX of the older
+ * processes in a scan.
  */
 #define FIRST_SCANS     3
 #define AGAIN_US        (60 * G_USEC_PER_SEC)
@@ -30,17 +31,19 @@
  */
 #define PROGRAM_BYTES   52
 
-/*
- * State of a process that a scan has seen; @inode differs if a later process
- * has the same PID
- */
+/* State of a process that a scan has seen */
 typedef struct Seen {
+    /*
+     * inode of the process's folder in /proc; another one usually means a later
+     * process with the same PID
+     */
     uint64_t inode;
     int64_t examined;
-    /* number of scans that have examined the process, at most FIRST_SCANS */
+    /* FIRST_SCANS: from now on, examine the process only every AGAIN_US */
     unsigned scans;
     /* number of the last scan in which the process was seen */
     unsigned round;
+    /* ht_watch_vms_scan() has returned the machine */
     bool taken;
 } Seen;
 
@@ -133,8 +136,8 @@ static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
 }
 
 /*
- * Get the time in us from which on a process is examined again; INT64_MAX if it
- * is a machine that ht_watch_vms_scan() has returned.
+ * Get the earliest time in us at which a process is examined again; INT64_MAX
+ * if it is a machine that ht_watch_vms_scan() has returned.
  */
 static int64_t due_time(const Seen *seen)
 {
@@ -182,7 +185,7 @@ static gboolean is_over(void *pid, void *seen, void *opaque)
 }
 
 /*
- * Read the PID that the kernel has assigned last: the last word of
+ * Read the PID or thread ID that the kernel has assigned last: the last word of
  * /proc/loadavg. Return: 0 if it is not known
  */
 static pid_t newest_pid(const HtWatchVms *v)
@@ -197,9 +200,8 @@ static pid_t newest_pid(const HtWatchVms *v)
 }
 
 /*
- * Check whether the list of all processes must be read: a process was created
- * since the last scan, or a known process must be examined again. To read the
- * list takes most of the time of an idle host's watch.
+ * Check whether the list of all processes must be read: a process or thread was
+ * created since the last scan, or a known process must be examined again.
  */
 static bool is_list_due(HtWatchVms *v, int64_t now)
 {

@@ -2,9 +2,10 @@
 /*
  * hypertrace watch: find virtual machines among the processes of this host
  *
- * A virtual machine is a process of a known program. The kernel reports new
- * processes only to privileged programs, so /proc is listed from time to time.
- * New processes are examined, and a few of the others from time to time.
+ * A virtual machine is a process that runs a known program. The kernel reports
+ * new processes only to privileged programs, so ht_watch_vms_scan() must be
+ * called from time to time. It examines new processes, and at times a few of
+ * the others.
  */
 #ifndef HYPERTRACE_WATCH_VMS_H
 #define HYPERTRACE_WATCH_VMS_H
@@ -15,8 +16,9 @@
 /**
  * struct HtWatchVm - a virtual machine that a rule chose
  * @process: its process
- * @owner: user of the process
- * @name: its name, or the program and the PID; in [A-Za-z0-9_.-]
+ * @owner: parent, user, group and program of the process
+ * @name: the machine's name; if it has none, the program's name, '-' and the
+ *        PID; made a name for a folder by ht_escape_file_name()
  * @rule: the rule that chose it
  */
 typedef struct HtWatchVm {
@@ -42,17 +44,20 @@ void ht_watch_vms_free(HtWatchVms *v);
  * ht_watch_vms_scan() - find new virtual machines
  * @v: from ht_watch_vms_new()
  *
- * Each is returned once. A machine of another user is returned to root only;
- * for other users, a message names the first such machine.
+ * A machine is returned if a rule chooses it: usually once, and again after
+ * ht_watch_vms_again(). The same process may also be returned again if the
+ * inode of its folder in /proc has changed. Only root gets machines of other
+ * users. For another caller, a message names the first such machine.
  *
- * Return: HtWatchVm, which the caller owns
+ * Return: new array of HtWatchVm; the caller owns the array and its elements
  */
 GPtrArray *ht_watch_vms_scan(HtWatchVms *v);
 
 /**
- * ht_watch_vms_again() - return a machine again from a scan a minute later
+ * ht_watch_vms_again() - let a later scan return a machine again, a minute or
+ * more after the scan that returned it
  * @v: from ht_watch_vms_new()
- * @pid: its process
+ * @pid: the machine's process
  */
 void ht_watch_vms_again(HtWatchVms *v, pid_t pid);
 

@@ -3,8 +3,8 @@
  * hypertrace watch: follow virtual machines with recorders
  *
  * One thread waits for messages and ends of recorders, for ends of machines
- * without a recorder, and for signals, and looks for new processes every two
- * seconds.
+ * without a running recorder, and for signals. It looks for new processes every
+ * two seconds.
  */
 #include "hypertrace/base.h"
 #include <poll.h>
@@ -23,19 +23,19 @@
 
 #define SCAN_US         (2 * G_USEC_PER_SEC)
 /*
- * Period in us at which the folder is measured even if no recording was made,
- * because users can change it.
+ * Period in us in which the sizes of all recordings are measured even if none
+ * was made, because users can change their folders.
  */
 #define TRIM_US         (60 * G_USEC_PER_SEC)
 /*
- * Minimum pause in us between two measurements of the disk space; a guest can
- * cause many recordings.
+ * Minimum pause in us between two measurements of the recordings' sizes: a
+ * guest can cause many recordings.
  */
 #define TRIM_MIN_US     (5 * G_USEC_PER_SEC)
 #define TOLD_MAX        1024
 /*
- * Minimum pause in us between two attempts to free disk space on a full file
- * system
+ * Time in us after a measurement from which on a full file system is a reason
+ * to measure again and to remove recordings
  */
 #define ROOM_US         (10 * G_USEC_PER_SEC)
 /* Time in us in which recorders must end before they are killed */
@@ -51,11 +51,11 @@ typedef struct Watch {
     uint64_t reserve;
     int64_t next_scan;
     int64_t next_trim;
-    /* time of the last measurement of disk space, in us */
+    /* time of the last measurement of the recordings' sizes, in us */
     int64_t trimmed;
     /* the printed reasons why machines are not recorded */
     GHashTable *told;
-    /* it was printed that the maximum of memory is reached */
+    /* since a machine ended, it was printed that max_memory is reached */
     bool crowded;
     bool stop;
 } Watch;
@@ -81,7 +81,7 @@ static bool in_use(const Watch *w, const char *where)
 
 /*
  * Choose the folder of a machine.  Append a number if another machine of the
- * user has the same name.
+ * user uses the folder now.
  */
 static char *choose_folder(const Watch *w, const char *user, const char *vm)
 {
@@ -98,8 +98,8 @@ static char *choose_folder(const Watch *w, const char *user, const char *vm)
 }
 
 /*
- * Test whether a machine has a recorder. The scan may return a process twice,
- * because the inode of a folder in /proc is not constant.
+ * Test whether a machine is in @w->recorders already. The scan may return a
+ * process twice, because the inode of a folder in /proc is not constant.
  */
 static bool is_known(const Watch *w, const HtWatchVm *vm)
 {
@@ -129,8 +129,8 @@ static unsigned count_of_user(const Watch *w, uid_t uid)
 }
 
 /*
- * Record the machine later. Print the reason, unless this one, or TOLD_MAX
- * others, were printed before.
+ * Try to record the machine later, and free @vm. Print the reason, unless it
+ * was printed before, or TOLD_MAX other reasons were.
  */
 static void postpone(Watch *w, HtWatchVm *vm, const char *reason)
 {
@@ -186,8 +186,9 @@ static void scan(Watch *w, int64_t now)
 }
 
 /*
- * Check whether the memory of one more recorder fits into the limit for all
- * recorders together. Print once that it does not.
+ * Check whether the memory of the recorder @next fits into the limit for all
+ * recorders together. If not, print a message, but no further one until a
+ * machine has ended.
  */
 static bool has_memory(Watch *w, const HtWatchRecorder *next)
 {
@@ -227,7 +228,7 @@ static void start_recorders(Watch *w, int64_t now)
     }
 }
 
-/* Remove a machine's folder if it has no recording. */
+/* Remove a machine's folder if it is empty. */
 static void remove_folder(const Watch *w, const HtWatchRecorder *r)
 {
     g_autofree char *user = g_path_get_dirname(r->where);
@@ -240,7 +241,7 @@ static void remove_folder(const Watch *w, const HtWatchRecorder *r)
     }
 }
 
-/* Forget the machines that have ended and whose recorders have ended, too. */
+/* Forget each machine that has ended, after its recorder has ended, too. */
 static void forget_ended(Watch *w)
 {
     unsigned i;
@@ -306,8 +307,8 @@ static void trim(Watch *w, int64_t now)
 }
 
 /*
- * Wait until the time @until in us, or until a descriptor has something to
- * read.
+ * Wait until the time @until in us, or until a signal, a message or the end of
+ * a process arrives. Then handle signals, messages and ended recorders.
  */
 static void wait_until(Watch *w, int64_t until)
 {
@@ -362,8 +363,8 @@ static bool any_child(const Watch *w)
 }
 
 /*
- * End all recorders. Kill those that need more than END_US to complete their
- * recordings.
+ * End all recorders by SIGTERM, so that they can complete their recordings.
+ * Kill those that still run after END_US.
  */
 static void end(Watch *w)
 {
@@ -401,8 +402,8 @@ static int make_signals(void)
     sigemptyset(&set);
     for (i = 0; i < G_N_ELEMENTS(signals); i++) {
         /*
-         * Restore the default action: this process may have inherited that the
-         * signal is ignored, and children would inherit it, too.
+         * Restore the default action: the parent of this process may have
+         * ignored the signal, and children would ignore it, too.
          */
         signal(signals[i], SIG_DFL);
         sigaddset(&set, signals[i]);
@@ -433,8 +434,8 @@ int ht_watch_run(const HtWatchSettings *settings)
     };
 
     /*
-     * Users must be able to pass through the folder of all recordings, if it is
-     * created now, to their own folders, which get mode 0700.
+     * If the folder of all recordings is created now, users must be able to
+     * pass through it to their own folders, which get mode 0700.
      */
     umask(022);
     raise_limit();

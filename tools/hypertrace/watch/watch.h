@@ -8,7 +8,8 @@
 #include "watch/settings.h"
 
 /**
- * ht_watch_run() - follow virtual machines until SIGTERM or SIGINT
+ * ht_watch_run() - follow virtual machines until SIGTERM or SIGINT, then end
+ * the recorders
  *
  * Return: the exit status
  */
