@@ -47,9 +47,9 @@ HtHostSums *ht_host_sums_new(HtRunstates *x, HtModel *m, GHashTable *threads);
  * ht_host_sums_more: add the events that the model has now
  * @stop: another thread sets it to end the call early (atomic), or NULL
  *
- * The present state of each vCPU is counted up to the last event, and in the
- * next call from there on. One state can so count as several intervals, and one
- * wait as several waits.
+ * The present state of each vCPU that is not offline is counted up to the last
+ * event, and in the next call from there on. One state can so count as several
+ * intervals, and one wait as several waits.
  *
  * Returns: false if the call ended early because of @stop
  */

@@ -140,7 +140,7 @@ static void add_state(HtRunstates *x, HtVcpuSums *v, HtRunstate state,
 /*
  * Check whether any physical CPU lost records since the vCPU's last change of
  * state. The losses of all CPUs count, because a vCPU may move to any of them.
- * @t is set to the time of the first lost record.
+ * If so, @t is set to the time from which on records may be missing.
  */
 static bool lost_since(const HtRunstates *x, const HtVcpuSums *v, uint64_t *t)
 {
@@ -153,9 +153,10 @@ static bool lost_since(const HtRunstates *x, const HtVcpuSums *v, uint64_t *t)
 
 /*
  * End the state that the vCPU has had since @v->since. If @from, the old state
- * according to the event, is another one, the time counts as unknown. If events
- * were lost, only the time from the first lost one on is unknown. However, a
- * vCPU that was running certainly ran until its last event, @v->mode_since.
+ * according to the event, is another state, the time counts as unknown. If
+ * events were lost, only the time from the loss on is unknown. If the vCPU was
+ * running, the time up to its last change of mode, @v->mode_since, is known in
+ * any case.
  */
 static void end_state(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
                       uint64_t t)
@@ -217,8 +218,8 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
         ht_runstates_change(x, v, HT_RUN_RUNNING, HT_RUN_RUNNING, t);
     } else if (v->mode == HT_MODE_UNKNOWN) {
         /*
-         * No event has changed the mode since it became unknown, so the vCPU
-         * was in mode @from for all of that time.
+         * No event has shown a change of the mode since it became unknown:
+         * count all time of unknown mode as time in mode @from.
          */
         v->modes[from] += v->modes[HT_MODE_UNKNOWN];
         v->modes[HT_MODE_UNKNOWN] = 0;
@@ -231,8 +232,8 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
 }
 
 /*
- * Set the sums of a vCPU to 0, and forget the exit that the host handles. Keep
- * the vCPU's state.
+ * Set the sums of a vCPU to 0, and forget the exit that the host handles for
+ * the vCPU. Keep the vCPU's state and mode.
  */
 static void reset(HtRunstates *x, HtVcpuSums *v, uint64_t t)
 {
@@ -256,7 +257,7 @@ static void reset(HtRunstates *x, HtVcpuSums *v, uint64_t t)
 
 /*
  * Begin the sums at time @t: forget what earlier events added, but keep the
- * states of the vCPUs.
+ * states of the vCPUs and the tasks of the processors.
  */
 static void begin(HtRunstates *x, uint64_t t)
 {
@@ -340,8 +341,8 @@ static void name_taker(HtTaker *taker, const HtHostTask *task)
 }
 
 /*
- * Add @ticks of a vCPU's wait to the entry of the task or machine that ran
- * meanwhile, in @table.
+ * Add @ticks of a vCPU's wait to an entry of @table: to that with the key @key,
+ * for the task or the machine that ran meanwhile.
  */
 static void add_part(HtRunstates *x, const HtVcpuSums *v, GHashTable *table,
                      gpointer key, uint32_t cpu, const HtHostTask *task,
@@ -393,8 +394,9 @@ void ht_taker_add(HtTaker *to, const HtTaker *from)
 }
 
 /*
- * A task ran until @t while a vCPU was runnable: add the time to the vCPU's
- * tables, unless events were lost since the vCPU's state changed.
+ * A task ran until @t while a vCPU was runnable: add the time to the tables
+ * @takers and @rivals of the vCPU, unless events were lost since the vCPU's
+ * state changed.
  */
 static void taken(HtRunstates *x, HtVcpuSums *v, uint32_t cpu,
                   const HtHostTask *task, uint64_t t)
@@ -414,9 +416,9 @@ static void taken(HtRunstates *x, HtVcpuSums *v, uint32_t cpu,
 }
 
 /*
- * A task had a processor until @t: add the time to each vCPU that waited for
- * the processor. @vcpu: the vCPU that runs next on the processor, and thus
- * waited for it; or NULL
+ * A task had a processor until @t: add the time to the tables of each vCPU that
+ * waited for the processor. @vcpu: the vCPU that runs next on the processor,
+ * for which it may have waited on another processor; or NULL
  */
 static void all_taken(HtRunstates *x, uint32_t cpu, const HtHostTask *task,
                       const HtVcpuSums *vcpu, uint64_t t)

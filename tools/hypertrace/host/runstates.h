@@ -2,9 +2,10 @@
 /*
  * hypertrace: add up the states and exits of the vCPUs of a host
  *
- * There are two sources: a trace of a Xen host (xentrace.h), whose times are
- * cycles of the TSC, and the host's part of a recording (host-sums.h), whose
- * times are nanoseconds. Both report changes in the order of their times.
+ * There are two sources: a trace of a Xen host (xentrace.h) and the host's part
+ * of a recording (host-sums.h). With Xen, times and ticks are cycles of the
+ * TSC, else nanoseconds. Both sources report changes in the order of their
+ * times.
  */
 #ifndef HYPERTRACE_TOOL_RUNSTATES_H
 #define HYPERTRACE_TOOL_RUNSTATES_H
@@ -19,7 +20,7 @@ typedef enum HtRunstate {
     HT_RUN_RUNNABLE,            /* the vCPU waits for a physical processor */
     /* the vCPU waits for something else, or is halted */
     HT_RUN_BLOCKED,
-    HT_RUN_OFFLINE,
+    HT_RUN_OFFLINE,             /* Xen: offline; else: the thread has ended */
     HT_RUN_STATES,
 } HtRunstate;
 
@@ -28,11 +29,13 @@ typedef enum HtRunstate {
  * ht_host_sums() counts all its running time as HT_MODE_VMM.
  */
 typedef enum HtRunMode {
-    HT_MODE_UNKNOWN,            /* no event has shown it, or none since a gap */
+    /* no event has shown the mode, or none since a gap */
+    HT_MODE_UNKNOWN,
     HT_MODE_GUEST,              /* the vCPU executes the guest's code */
     /* the host's kernel handles an exit of the vCPU */
     HT_MODE_EXIT,
-    HT_MODE_VMM,                /* the vCPU's thread is not in KVM_RUN */
+    /* from an exit to QEMU until the next entry to the guest */
+    HT_MODE_VMM,
     HT_MODES,
 } HtRunMode;
 
@@ -40,8 +43,9 @@ typedef enum HtRunMode {
 #define HT_XEN_IDLE     32767
 
 /*
- * Buckets for durations of exits: 32 for each power of two. The upper edge of a
- * bucket exceeds a duration in it by at most 1/32.
+ * Buckets for durations of exits: one for each duration below 32 ticks, and 32
+ * for each higher power of two. The longest duration of a bucket exceeds any
+ * other in it by at most 1/32.
  */
 #define HT_EXIT_BUCKETS 1920
 
@@ -51,8 +55,8 @@ typedef enum HtRunMode {
  * @name: the kernel's name of the reason; "" if it is not known
  * @count: exits with a known end
  * @ticks: their total time, without the time in which the vCPU did not run
- * @max: longest time of one exit
- * @buckets: distribution of the times
+ * @max: longest time of one of these exits, counted like @ticks
+ * @buckets: number of these exits by their time
  */
 typedef struct HtExitSums {
     uint32_t reason;
@@ -91,16 +95,17 @@ typedef struct HtCpuTicks {
 } HtCpuTicks;
 
 /**
- * HtTaker: a task, or all tasks of a machine, that ran while a vCPU waited for
- * a processor
+ * HtTaker: a task, or all tasks with the same HtHostTask.machine, that ran
+ * while a vCPU waited for a processor
  * @pid: HtHostTask.pid of the task that ran last
- * @machine: HtHostTask.machine of all these tasks
+ * @machine: HtHostTask.machine of the task that ran last
  * @idle: the taker stands for idle processors
  * @comm: name of the task that ran last, which may have any bytes
  * @ticks: time for which the vCPU waited while the taker ran
  * @waits: number of the vCPU's waits in which the taker ran
  * @longest: longest time for which the taker ran in one wait
- * @cpus: array of HtCpuTicks: parts of @ticks, in no order; NULL: none
+ * @cpus: array of HtCpuTicks, in no order: parts of @ticks, or all of them if
+ *        the limit of entries was not reached; NULL: none
  */
 typedef struct HtTaker {
     int32_t pid;
@@ -119,10 +124,11 @@ typedef struct HtTaker {
 } HtTaker;
 
 /**
- * HtCpuSums: the time of one processor
- * @seen: an event of the processor was read
- * @idle: time for which the processor had no task
- * @busy: time for which the processor had a task
+ * HtCpuSums: the time of one processor. It is not counted between two changes
+ * of the task if the task is not known or events were lost meanwhile.
+ * @seen: ht_runstates_ran() was called for the processor
+ * @idle: time for which the processor was idle
+ * @busy: time for which the processor had another task than an idle one
  */
 typedef struct HtCpuSums {
     bool seen;
@@ -135,9 +141,9 @@ typedef struct HtCpuSums {
      * later
      */
     uint64_t since;
-    /* value of HtRunstates.losses->len at the time @since */
+    /* value of HtRunstates.losses->len when the time was counted last */
     unsigned losses;
-    bool open;
+    bool open;                  /* @task is known */
     HtHostTask task;
 } HtCpuSums;
 
@@ -148,26 +154,29 @@ typedef struct HtCpuSums {
  * @vcpu: number of the vCPU in the machine; -1: the thread runs all vCPUs
  * @tid: ID of the vCPU's thread; 0 with Xen
  * @emulated: the thread has a name that QEMU gives vCPUs that TCG emulates
- * @begin: time of the first event of the vCPU's thread; 0 with Xen
- * @ticks: time in each state. An interval whose end is not in the trace ends at
- *         the end of the sums. With Xen, such an interval counts only if the
- *         vCPU runs, and ends at the last record of the vCPU's processor if
- *         that is before the end of the sums
+ * @begin: time of the first event that has shown that the thread is a vCPU; 0
+ *         with Xen
+ * @ticks: time in each state. If the end of an interval is not in the trace,
+ *         the interval ends at the end of the sums; such an offline interval
+ *         does not count. With Xen, such an interval counts only if the vCPU
+ *         runs, and ends at the last record of the vCPU's processor if that is
+ *         before the end of the sums
  * @intervals: number of intervals that are in @ticks, for each state
  * @preempted: runnable time after the vCPU ran
  * @woken: runnable time after the vCPU was blocked
- * @unknown: time without a known state: events were lost, or the events at both
- *           ends of an interval name different states
- * @modes: parts of the running time
+ * @unknown: time without a known state since the vCPU's first event: events
+ *           were lost, or the events at the two ends of an interval name
+ *           different states
+ * @modes: parts of the running time, by HtRunMode
  * @halted: part of the blocked time in which the guest had halted the vCPU
  * @exits: HtExitSums by reason
- * @rest_exits: exits with a known end that are not in @exits, because the table
- *              was full
- * @rest_ticks: their total time
- * @open_exits: exits whose end is not known
+ * @rest_exits: exits with a known end that are not in @exits, because the
+ *              tables of all vCPUs together were full
+ * @rest_ticks: total time of @rest_exits
+ * @open_exits: number of exits that have no known end
  * @hypercalls: uint64_t counts by number of the hypercall
- * @takers: HtTaker by PID: parts of the runnable time
- * @rivals: HtTaker by machine: the same parts
+ * @takers: HtTaker by HtHostTask.pid: parts of the runnable time
+ * @rivals: HtTaker by HtHostTask.machine: parts of the runnable time
  */
 typedef struct HtVcpuSums {
     uint32_t machine;
@@ -218,7 +227,8 @@ typedef struct HtVcpuSums {
 } HtVcpuSums;
 
 /**
- * HtTakenFunc: a task ran while a vCPU waited
+ * HtTakenFunc: a task, perhaps an idle one, had the processor for which a vCPU
+ * waited
  * @opaque: HtRunstates.opaque
  * @v: the vCPU
  * @task: the task
@@ -231,8 +241,8 @@ typedef void HtTakenFunc(void *opaque, const HtVcpuSums *v,
 /**
  * HtSpanFunc: a vCPU kept its state and its mode for a time
  * @opaque: HtRunstates.opaque
- * @v: the vCPU. The member @exit is the exit that the time belongs to, or NULL;
- *     @halt: the guest has asked to halt the vCPU
+ * @v: the vCPU. Its member exit is the exit that the time belongs to, or NULL;
+ *     its member halt is true if the guest has asked to halt the vCPU
  * @state: the state
  * @mode: the mode, if @state is HT_RUN_RUNNING
  * @from: start of the time
@@ -255,13 +265,15 @@ typedef void HtSpanFunc(void *opaque, const HtVcpuSums *v, HtRunstate state,
  * @vcpus: of HtVcpuSums, in order of machine and vCPU after ht_runstates_end()
  * @cpus: number of physical processors that the trace names
  * @cpu_sums: array of HtCpuSums, by number of the processor
- * @records: events read
- * @lost: events that were lost, as the host counted
+ * @records: events read since the start of the sums
+ * @lost: events that were lost, as far as the host counted them
  * @gaps: places where events were lost
- * @damaged: bytes that were skipped because they hold no valid event
+ * @damaged: bytes that were skipped because they hold no valid event; 0 without
+ *           Xen
  * @backward: events with a time before that of the previous event (Xen: of the
  *            same processor); the time was raised
- * @others: events left out because a table was full
+ * @others: number of times that an event, or a part of a wait, was left out of
+ *          a table because the table was full
  * @begin: start of the sums
  * @end: end of the sums: time of the last event, or @to if there was a later
  *       event
@@ -286,13 +298,14 @@ typedef struct HtRunstates {
 
     /*< private >*/
     GHashTable *by_id;
-    /* for each gap, the time of the first lost event: uint64_t */
+    /* for each gap, the time from which on events may be missing: uint64_t */
     GArray *losses;
     unsigned rows;
     /* number of HtTaker and HtCpuTicks of all vCPUs */
     unsigned takers;
     unsigned runnable;
-    bool begun;                 /* an event at or after @from was read */
+    /* an event at or after @from was read, or the sums were stopped */
+    bool begun;
 } HtRunstates;
 
 HtRunstates *ht_runstates_new(void);
@@ -329,7 +342,8 @@ bool ht_runstates_time(HtRunstates *x, uint64_t *t);
 
 /**
  * ht_runstates_stop: add the time up to the end of the sums to each processor
- * @waits: also add this time to the takers of the vCPUs that still wait
+ * @waits: also add this time to the takers of the vCPUs that still wait, for
+ *         each processor with a known task
  */
 void ht_runstates_stop(HtRunstates *x, bool waits);
 
@@ -339,8 +353,9 @@ void ht_runstates_stop(HtRunstates *x, bool waits);
  * @to: its new state
  * @t: time of the change
  *
- * If @from is not the state that the last event left, the time since then is
- * unknown.
+ * If @from is not the state that the last event left, the time since then
+ * counts as unknown. If the vCPU was running, the time up to its last change of
+ * mode still counts as running.
  */
 void ht_runstates_change(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
                          HtRunstate to, uint64_t t);
@@ -354,7 +369,9 @@ void ht_runstates_close(HtRunstates *x, HtVcpuSums *v, uint64_t t);
 
 /**
  * ht_runstates_mode: a running vCPU changes its mode
- * @from: the mode that the event ends
+ * @from: the mode that the event ends. It is used only if the mode is not known
+ *        and no events were lost since the last change of state: then all
+ *        earlier time of HT_MODE_UNKNOWN is counted as time of this mode
  * @to: the new mode
  * @t: time of the change
  */
@@ -369,9 +386,11 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
  * @vcpu: the vCPU of @next; NULL if @next is no vCPU
  * @t: time of the change
  *
- * The time in which @task ran is added to the takers of each vCPU that waited
- * for this processor, and of @vcpu. Call this before ht_runstates_change() for
- * the vCPUs of @task and @next.
+ * The time up to @t in which a vCPU waited is added to the entries of @task in
+ * the tables of the vCPU (HtVcpuSums.takers, rivals). This is done for @vcpu,
+ * if it waited, and for each other vCPU that waited for this processor, except
+ * the vCPU of @task. Call this before ht_runstates_change() for the vCPUs of
+ * @task and @next.
  */
 void ht_runstates_ran(HtRunstates *x, uint32_t cpu, const HtHostTask *task,
                       const HtHostTask *next, const HtVcpuSums *vcpu,
@@ -389,6 +408,10 @@ void ht_taker_free(gpointer taker);
 
 /**
  * ht_runstates_exit: note that an exit of a vCPU begins
+ * @reason: see HtExitSums
+ * @t: time of the exit
+ *
+ * If an exit of the vCPU has not ended yet, it counts in HtVcpuSums.open_exits.
  */
 void ht_runstates_exit(HtRunstates *x, HtVcpuSums *v, uint32_t reason,
                        uint64_t t);
@@ -400,16 +423,16 @@ void ht_runstates_exit(HtRunstates *x, HtVcpuSums *v, uint32_t reason,
 void ht_runstates_entry(HtVcpuSums *v, uint64_t t);
 
 /**
- * ht_runstates_drop_exit: forget the exit that the host handles for a vCPU,
- * because its end will not be known
+ * ht_runstates_drop_exit: end the exit that the host handles for a vCPU, if
+ * there is one, as an exit without a known end
  */
 void ht_runstates_drop_exit(HtVcpuSums *v);
 
 /**
  * ht_runstates_exits: list the exits of a vCPU
  *
- * Returns: a list of HtExitSums, those with the longest time first; the caller
- * frees the list only
+ * Returns: a list of HtExitSums, by falling @ticks; the caller frees the list,
+ * but not its elements
  */
 GList *ht_runstates_exits(const HtVcpuSums *v);
 
@@ -420,16 +443,17 @@ void ht_runstates_hypercall(HtRunstates *x, HtVcpuSums *v, uint32_t number);
 
 /**
  * ht_runstates_lost: events were lost
- * @count: their number
- * @first: time of the first one
+ * @count: number of lost events; 0 if not known
+ * @first: time from which on events may be missing
  *
- * The states of all vCPUs are unknown from then on until their next events,
+ * The state of each vCPU is unknown from @first on until its next event,
  * because a vCPU may move to any processor.
  */
 void ht_runstates_lost(HtRunstates *x, uint64_t count, uint64_t first);
 
 /**
- * ht_runstates_end: complete the sums, and sort the vCPUs
+ * ht_runstates_end: count the exits that have not ended as exits without a
+ * known end, and sort the vCPUs
  */
 void ht_runstates_end(HtRunstates *x);
 

@@ -5,7 +5,7 @@
 #include "host/threads.h"
 
 #define THREADS_MAX     100000
-/* Size of the buffer for a line; a longer line is not valid */
+/* A line of the file with this many bytes or more is not valid. */
 #define LINE_LEN        64
 
 GHashTable *ht_host_threads(const char *text, size_t size)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maximum length of a thread's name in bytes */
+/* Number of bytes after which a thread's name is cut */
 #define HT_HOST_COMM_MAX        16
 
 /**
@@ -30,7 +30,8 @@ typedef struct HtHostThread {
  *
  * Lines that are not valid are left out.
  *
- * Returns: a table from TID to HtHostThread, at most 100,000
+ * Returns: a table from TID to HtHostThread, at most 100,000, for
+ * g_hash_table_destroy()
  */
 GHashTable *ht_host_threads(const char *text, size_t size);
 
@@ -48,8 +49,8 @@ const HtHostThread *ht_host_thread(GHashTable *threads, uint32_t tid);
  * @threads: a table without the thread
  * @tid: ID of the thread
  *
- * Returns: the thread, without a name; its process is not known if the thread
- * has ended. NULL if the table is full
+ * Returns: the thread with an empty name; its @pid is 0 if the thread has
+ * ended. NULL if the table is full
  */
 const HtHostThread *ht_host_thread_add(GHashTable *threads, uint32_t tid);
 
@@ -59,12 +60,13 @@ const HtHostThread *ht_host_thread_add(GHashTable *threads, uint32_t tid);
  * @len: its length
  * @vcpu: set to the number of the vCPU; -1: the thread runs all vCPUs
  *
- * Returns: false if it is no such name
+ * Returns: false if @comm is no such name
  */
 bool ht_host_vcpu_name(const char *comm, size_t len, int32_t *vcpu);
 
 /**
- * ht_host_emulated_name: whether a vCPU's name is that of one that TCG emulates
+ * ht_host_emulated_name: whether a thread has the name of a vCPU that TCG
+ * emulates
  * @comm: a name that ht_host_vcpu_name() recognizes
  * @len: its length
  */

@@ -18,8 +18,8 @@
 #define PAGE_MAX        65536u
 
 /*
- * Constants of linux/mount.h, which cannot be included with some versions of
- * sys/mount.h
+ * FSCONFIG_CMD_CREATE, and FSOPEN_CLOEXEC or FSMOUNT_CLOEXEC, of linux/mount.h,
+ * which cannot be included with some versions of sys/mount.h
  */
 #define CONFIG_CREATE   6
 #define CLOSE_ON_EXEC   1
@@ -85,8 +85,9 @@ static char *read_fd(int fd, size_t max)
 }
 
 /*
- * Become the owner of the instance.  The owner writes @note to the lock's file.
- * If the owner dies, the lock is released, so the note of an unlocked file is
+ * Become the owner of the instance, and write @note to the lock's file. If
+ * another process owns it, set @other to the note of that process. When an
+ * owner dies, the kernel releases the lock; the note of an unlocked file is
  * ignored.
  */
 static bool lock(HtTracefs *t, const char *note, char **other, GError **error)
@@ -113,7 +114,10 @@ static bool lock(HtTracefs *t, const char *note, char **other, GError **error)
     return true;
 }
 
-/* Create the instance; if a recorder that died has left one, replace it. */
+/*
+ * Create the instance. The caller has the lock: if an instance exists, its
+ * recorder has died, so remove it first.
+ */
 static bool make(HtTracefs *t, GError **error)
 {
     int root = ht_mount_open("tracefs");

@@ -2,9 +2,10 @@
 /*
  * hypertrace: use an instance of the host's tracefs
  *
- * All recorders of a host share one instance, because each further instance
- * would add its own cost to each event. A lock names the owner. If the owner
- * has died, the next recorder removes its instance.
+ * A host has at most one instance of hypertrace, because each further instance
+ * would add its own cost to each event. One recorder owns the instance and
+ * holds a lock; the lock's file has a note of the owner for the other
+ * recorders. If the owner has died, the next recorder replaces the instance.
  */
 #ifndef HYPERTRACE_TOOL_TRACEFS_H
 #define HYPERTRACE_TOOL_TRACEFS_H
@@ -21,7 +22,7 @@ typedef struct HtTracefs HtTracefs;
  * ht_tracefs_new() - create the instance
  * @note: text for other recorders, for example the name of the recording
  * @other: set to the note of another recorder that owns the instance, for
- *         g_free(); else to NULL
+ *         g_free(); NULL if there is none, or if the note cannot be read
  * @error: set on failure, also if another recorder owns the instance
  *
  * If tracefs is not mounted, it is mounted where only this process can reach
@@ -39,7 +40,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtTracefs, ht_tracefs_free)
  * @name: path of the file in the instance
  * @error: set on failure
  *
- * Return: the content, at most 1 MiB, terminated by a NUL; NULL on failure
+ * Return: the content, terminated by a NUL; of a file of more than 1 MiB only
+ * the begin; NULL on failure
  */
 char *ht_tracefs_read(const HtTracefs *t, const char *name, GError **error);
 
@@ -70,8 +72,9 @@ bool ht_tracefs_enable(const HtTracefs *t, const char *system,
  * ht_tracefs_headers() - append header_page and header_event
  * @formats: appended to
  * @page_size: set to the size of a page of the ring in bytes
- * @error: set if they cannot be read, or if the kernel's pages have a header
- *         that hypertrace does not know (32-bit kernels)
+ * @error: set if they cannot be read, if the kernel's pages have a header that
+ *         hypertrace does not know (32-bit kernels), or if the pages have more
+ *         than 64 KiB
  *
  * Return: true on success
  */
@@ -82,7 +85,8 @@ bool ht_tracefs_headers(const HtTracefs *t, GString *formats,
  * ht_tracefs_ring() - open the ring of a processor
  * @cpu: number of the processor
  *
- * A read returns one page. It fails with EAGAIN if the ring has no events.
+ * A read of a page's size returns one page. It fails with EAGAIN if the ring
+ * has no events.
  *
  * Return: a descriptor; -1 if the ring cannot be opened, for example because
  * there is no such processor
@@ -92,8 +96,8 @@ int ht_tracefs_ring(const HtTracefs *t, uint32_t cpu);
 /**
  * ht_tracefs_count() - read a counter of a processor's ring
  * @cpu: number of the processor
- * @name: name of the counter in the file stats
- * @n: set to its value
+ * @name: name of the counter in the file stats, as "read events"
+ * @n: set to the counter's value
  *
  * Return: false if it cannot be read
  */
@@ -101,7 +105,8 @@ bool ht_tracefs_count(const HtTracefs *t, uint32_t cpu, const char *name,
                       uint64_t *n);
 
 /**
- * ht_mount_private() - mount a file system where only this process reaches it
+ * ht_mount_private() - mount a file system without a path: only the returned
+ * descriptor leads to it
  * @type: type of the file system, as "tracefs"
  *
  * Return: a descriptor of its root; -1 with errno set
@@ -109,7 +114,8 @@ bool ht_tracefs_count(const HtTracefs *t, uint32_t cpu, const char *name,
 int ht_mount_private(const char *type);
 
 /**
- * ht_mount_open() - open a mounted file system, or mount it privately
+ * ht_mount_open() - open a mounted file system; if none can be opened, call
+ * ht_mount_private()
  * @type: type of the file system, as "debugfs"
  *
  * Return: a descriptor of its root; -1 with errno set
