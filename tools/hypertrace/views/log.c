@@ -113,9 +113,9 @@ static bool in_view(const HtView *v, const HtLogRecord *r, const GRegex *grep)
 }
 
 /*
- * Print a record if the options select it. Without --json, report before it
- * that records, or with @lost events, are missing there. A record that the
- * options do not select does not count as missing.
+ * Print a record if the options select it. Without --json, print before it how
+ * many records are missing there and, if @lost is set, that events were lost. A
+ * record that the options do not select does not count as missing.
  */
 static void put_record(const HtView *v, HtOutput *o, const HtLogLine *line,
                        bool lost, Printed *p)
@@ -285,7 +285,10 @@ int ht_log(int argc, char **argv)
      * function prints a message if no line was printed.
      */
     v.told = true;
-    /* A pager may not show a line at once, but wait for further lines. */
+    /*
+     * With --follow, do not start a pager: it may show a line only after further
+     * lines have come.
+     */
     v.no_pager |= follows;
     ht_view_output(&v, &o);
     m = ht_view_open(&v, &error);

@@ -28,7 +28,7 @@ typedef struct HtLogLines HtLogLines;
 /**
  * ht_log_line_event: get the line of an event printk:console
  * @ev: the event
- * @line: filled in; its text is valid as long as the event
+ * @line: filled in; its text is a part of the event, and as long valid
  *
  * Kernels such as 5.10 emit the event when they print the line on the console,
  * which may be later than the record. The event's text then usually begins with

@@ -14,7 +14,7 @@ typedef struct Stream {
     int64_t index;
     int64_t vcpu;
     char *source;
-    /* number of events that the stream lost since its last event */
+    /* number of events lost since the last event that was read */
     uint64_t lost;
 } Stream;
 

@@ -48,7 +48,7 @@ typedef bool HtProgramOne(void *opaque, const HtProgramEvent *ev);
  * ht_programs_path: get the path of the trace with events of programs
  * @dir: a recording
  *
- * Returns: newly allocated; NULL: the recording has none
+ * Returns: newly allocated; NULL if the recording has no such trace
  */
 char *ht_programs_path(const char *dir);
 
@@ -56,9 +56,9 @@ char *ht_programs_path(const char *dir);
  * ht_programs_read: read the events of programs
  * @dir: the recording
  * @one: called for each event
- * @opaque: its first argument
- * @lost: set to the number of events that the streams lost after their last
- *        events; the sum of all streams
+ * @opaque: first argument of @one
+ * @lost: set to the number of events, of all streams together, that a stream
+ *        lost after the last event for which @one was called
  * @errp: set on failure
  *
  * Returns: false on failure

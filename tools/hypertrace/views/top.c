@@ -33,7 +33,7 @@ typedef struct TopTask {
     uint64_t events;
     /* number of times that a processor has switched to the task */
     uint64_t switches;
-    /* with --host: the time @ns, split by the host's part */
+    /* with --host: the time @ns, split by what the host did meanwhile */
     HtSplit split;
 } TopTask;
 
@@ -57,6 +57,7 @@ typedef struct Top {
     uint64_t idle_ns;
     /*
      * guest time in ns of the first and the last event of the present segment
+     * of the guest's clock
      */
     uint64_t begin, end;
     /* sum in ns of the durations of the ended segments of the guest's clock */

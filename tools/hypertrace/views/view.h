@@ -109,8 +109,9 @@ enum {
  * @own: the command's own options, or NULL
  * @status: set to the exit status if parsing fails
  *
- * If no recording is named, the function chooses the recording in the working
- * directory that was changed last, and prints its name on standard error.
+ * If no recording is named, the function chooses the newest recording in the
+ * working directory, by the time of its file "info", and prints its name on
+ * standard error.
  *
  * Returns: false if the command must end with @status
  */

@@ -24,9 +24,9 @@
 #define POLL_US         250000
 /*
  * Time in ns in which the first recorder, and each later one, of a machine must
- * find the guest's kernel and its events.  The first one gets more time,
- * because the machine may just have started.  Later ones get less, because the
- * search takes CPU time.
+ * find the guest's kernel and its events; it ends otherwise.  The first one
+ * gets more time, because the machine may just have started.  Later ones get
+ * less, because the search takes CPU time.
  */
 #define WAIT_FIRST_NS   UINT64_C(30000000000)
 #define WAIT_LATER_NS   UINT64_C(5000000000)

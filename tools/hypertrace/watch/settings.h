@@ -15,12 +15,12 @@
 #include <sys/types.h>
 
 /**
- * struct HtWatchRule - virtual machines that are recorded
+ * struct HtWatchRule - a rule: which virtual machines are recorded, and how
  * @name: pattern of their names, with "*" and "?"
  * @any_user: machines of all users
  * @user: without @any_user: the only user
  * @size: bytes of memory for the events of each machine
- * @silence_ns: a recording is made after so many nanoseconds without events;
+ * @silence_ns: a recording is made after this many nanoseconds without events;
  *              0: silence causes no recording
  * @match: events, or lines of the kernel's log, that cause a recording, as for
  *         ht_match_new(); or NULL

@@ -39,7 +39,10 @@ typedef struct Seen {
      */
     uint64_t inode;
     int64_t examined;
-    /* FIRST_SCANS: from now on, examine the process only every AGAIN_US */
+    /*
+     * number of scans that have examined the process; FIRST_SCANS: examine it
+     * only every AGAIN_US from now on
+     */
     unsigned scans;
     /* number of the last scan in which the process was seen */
     unsigned round;

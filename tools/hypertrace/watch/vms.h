@@ -18,7 +18,7 @@
  * @process: its process
  * @owner: parent, user, group and program of the process
  * @name: the machine's name; if it has none, the program's name, '-' and the
- *        PID; made a name for a folder by ht_escape_file_name()
+ *        PID. ht_escape_file_name() has made it a valid name of a folder
  * @rule: the rule that chose it
  */
 typedef struct HtWatchVm {

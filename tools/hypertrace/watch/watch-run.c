@@ -34,8 +34,8 @@
 #define TRIM_MIN_US     (5 * G_USEC_PER_SEC)
 #define TOLD_MAX        1024
 /*
- * Time in us after a measurement from which on a full file system is a reason
- * to measure again and to remove recordings
+ * Minimum time in us between a measurement and a further one that is made
+ * because the file system is full
  */
 #define ROOM_US         (10 * G_USEC_PER_SEC)
 /* Time in us in which recorders must end before they are killed */
@@ -80,8 +80,8 @@ static bool in_use(const Watch *w, const char *where)
 }
 
 /*
- * Choose the folder of a machine.  Append a number if another machine of the
- * user uses the folder now.
+ * Choose the folder of a machine: its name in the folder of its user.  Append a
+ * number if another machine uses that folder now.
  */
 static char *choose_folder(const Watch *w, const char *user, const char *vm)
 {
@@ -402,8 +402,8 @@ static int make_signals(void)
     sigemptyset(&set);
     for (i = 0; i < G_N_ELEMENTS(signals); i++) {
         /*
-         * Restore the default action: the parent of this process may have
-         * ignored the signal, and children would ignore it, too.
+         * Restore the default action: this process may ignore the signal
+         * because its parent did, and its children would ignore it, too.
          */
         signal(signals[i], SIG_DFL);
         sigaddset(&set, signals[i]);
