@@ -286,8 +286,8 @@ int ht_log(int argc, char **argv)
      */
     v.told = true;
     /*
-     * With --follow, do not start a pager: it may show a line only after further
-     * lines have come.
+     * With --follow, do not start a pager: it may show a line only when further
+     * lines come.
      */
     v.no_pager |= follows;
     ht_view_output(&v, &o);

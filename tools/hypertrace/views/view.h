@@ -227,15 +227,16 @@ bool ht_view_times(const HtView *v);
 bool ht_view_end(HtView *v, uint64_t end, GError **errp);
 
 /**
- * ht_view_section: append a heading for a new boot or segment
- * @ev: its first event
+ * ht_view_section: append a heading for a new boot, or for a new segment of the
+ *                  guest's clock in the same boot
+ * @ev: first event of the new boot or segment
  * @boot: the boot of the previous event
  * @out: appended to, without a newline
  */
 void ht_view_section(const HtModelEvent *ev, unsigned boot, GString *out);
 
 /**
- * ht_view_gap: append a line that describes the gap before an event
+ * ht_view_gap: append a line about the events that were lost before an event
  * @ev: event; @ev.rec.lost_before is set
  * @out: appended to, without a newline
  */
