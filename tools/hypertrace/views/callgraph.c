@@ -2,9 +2,10 @@
 /*
  * hypertrace callgraph: show calls of functions, nested, with their durations
  *
- * Lines are in the order of time. A call takes one line if no call is nested in
- * it. Only the processor's next event shows whether this is so. Until then, the
- * line and all later ones are queued.
+ * Lines are in the order of time. The begin and the end of a call share one
+ * line if no other line of its processor comes between them. Later events show
+ * whether this is so. Until then, the line of the begin and all later lines are
+ * queued, up to LINES_MAX.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -19,20 +20,22 @@
 #include "model/graph.h"
 #include "views/view.h"
 
-/* maximum number of lines that wait to be printed */
+/* maximum length of the queue of lines after an event */
 #define LINES_MAX       4096
 #define INDENT_MAX      64
 #define FUNCTIONS_MAX   (1u << 20)
 
 typedef struct Line {
-    GString *text;              /* text before the column of durations */
-    /* text after the column of durations; NULL: none */
+    /* without @call: the whole line; else the part before the duration */
+    GString *text;
+    /* line of a call's begin: the part after the duration; else NULL */
     GString *call;
     uint64_t func;
     int32_t pid, depth;
-    /* if the line is a LEAF: duration of its call in ns */
+    /* if @what is LEAF: duration of the call in ns */
     uint64_t ns;
-    bool cut;                   /* calls nested in this one are not printed */
+    /* after this line, the processor had calls that are not printed */
+    bool cut;
     enum { BEGAN, LEAF, CALLER } what;
 } Line;
 
@@ -47,10 +50,7 @@ typedef struct Callgraph {
     char **functions;
     gint depth;
     GQueue lines;               /* of Line */
-    /*
-     * by CPU: its last line, if that is a call whose end is not known; else
-     * NULL
-     */
+    /* by CPU: the CPU's last line, while its @what is BEGAN; else NULL */
     Line *open[HT_FT_CPUS_MAX];
     GString *name;
     /*
@@ -100,9 +100,8 @@ static void put_line(Callgraph *c, const Line *l)
 }
 
 /*
- * Write the queued lines up to the first one that is not complete. If @all is
- * set, write all lines. While the queue is longer than LINES_MAX, write also
- * lines that are not complete.
+ * Write the queued lines before the first BEGAN line. If @all is set, write all
+ * lines. While the queue is longer than LINES_MAX, write BEGAN lines, too.
  */
 static void put_lines(Callgraph *c, bool all)
 {
@@ -165,8 +164,8 @@ static Line *event_line(Callgraph *c, const HtModelEvent *ev)
 }
 
 /*
- * Mark the open call of a processor's last line as a CALLER, which has calls
- * nested in it.
+ * Make the line in a processor's @open a CALLER: the line shows the begin of
+ * the call, but not the end.
  */
 static void close_line(Callgraph *c, uint32_t cpu)
 {
@@ -349,10 +348,11 @@ static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
 }
 
 /*
- * Check whether to show a call. With --function, show each call of such a
- * function and the calls nested in it, less than --depth levels below it. Set
- * @frame->base to the depth of the innermost call of such a function, which may
- * be @frame itself; -1: there is no such call.
+ * Check whether to show a call. For the end of a call, use the result for its
+ * begin, if that was recorded. Without --function, show calls with a depth less
+ * than --depth. With --function, set @frame->base to the depth of the innermost
+ * call of such a function, which is @frame itself or a call around it, or to -1
+ * if there is none. Show the calls less than --depth levels below that depth.
  */
 static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s,
                    HtFrame *frame)

@@ -6,11 +6,9 @@
 #include "ctf-read.h"
 #include "views/ctf-fields.h"
 
-/*
- * Approximate maximum bytes of the output: for one text, and for all fields
- * of an event
- */
-#define TEXT_MAX        1024
+/* Limits of fields that are printed as text, not of JSON */
+#define TEXT_MAX        1024    /* bytes of a string that are printed */
+/* length of a line in bytes from which on no field or element is appended */
 #define EVENT_MAX       8192
 
 static bool is(const bt_field *f, bt_field_class_type type)
@@ -19,9 +17,9 @@ static bool is(const bt_field *f, bt_field_class_type type)
 }
 
 /*
- * Get the first member of @f from index @i on that is not only the length of
- * the next member; NULL after the last one. @i is set to the index after it,
- * and @empty to true if the member is a text or a sequence of length 0.
+ * Get the first member of @f from index @i on, without members that only hold
+ * the length of the next member; NULL after the last one. Set @i to the index
+ * after the member, and @empty to whether its length member is 0.
  */
 static const bt_field *next_member(const bt_field *f, uint64_t *i,
                                    const char **name, bool *empty)
@@ -96,7 +94,7 @@ static void put_value(GString *out, const bt_field *f, bool empty)
             number, sizeof(number), "%.17g",
             bt_field_real_double_precision_get_value(f)));
     } else {
-        /* no class of hypertrace has a field of this type */
+        /* hypertrace writes no event classes with other types of fields */
         g_string_append_c(out, '?');
     }
 }
@@ -149,7 +147,7 @@ static void json_value(HtJson *j, const char *name, const bt_field *f,
         ht_json_real(j, name, bt_field_real_double_precision_get_value(f),
                      false);
     } else {
-        /* no class of hypertrace has a field of this type */
+        /* hypertrace writes no event classes with other types of fields */
         ht_json_str(j, name, NULL);
     }
 }

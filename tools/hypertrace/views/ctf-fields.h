@@ -11,14 +11,15 @@
 #include "cli/json.h"
 
 /**
- * ht_ctf_put_fields: append " name=value" of each member, escaped
- * @out: appended to; long values are cut
+ * ht_ctf_put_fields: append " name=value" of each member, escaped for terminals
+ * @out: appended to. Long strings are cut. Once the line has about 8 KiB,
+ *       further members and array elements are left out.
  * @f: a structure
  */
 void ht_ctf_put_fields(GString *out, const bt_field *f);
 
 /**
- * ht_ctf_json_fields: append each member to an object
+ * ht_ctf_json_fields: append each member, in full, to a JSON object
  * @j: an object that is open
  * @f: a structure
  */

@@ -3,8 +3,9 @@
  * hypertrace flame: build stacks of functions from the ends of calls
  *
  * The event at the end of a call has the call's begin and depth. If call A of a
- * task began later and ended earlier than the task's call B, then B called A,
- * perhaps through further calls. So each call is kept until its caller ends.
+ * task began later and ended earlier than the task's call B, then B counts as a
+ * direct or indirect caller of A. So a call that has ended is kept until its
+ * caller ends, or until too many calls are kept.
  */
 #include <string.h>
 
@@ -12,7 +13,10 @@
 #include "model/graph.h"
 #include "views/flame.h"
 
-/* Maximum number of kept calls of a task; then all are put into the tree. */
+/*
+ * If more calls of a task are kept, all of them are put into the tree before
+ * their callers end.
+ */
 #define WAITING_MAX     4096
 
 /*
@@ -114,9 +118,9 @@ static void put(HtFlameCalls *c, Task *t, Call *call, unsigned callers)
 }
 
 /*
- * Put all kept calls of a task into the tree. Their entries stay, because their
- * times are later subtracted from the caller's time. Adjacent calls of one
- * caller become one entry.
+ * Put all kept calls of a task into the tree. Their entries in @t->calls stay,
+ * because their times are later subtracted from the caller's time. Adjacent
+ * entries with the same caller become one entry.
  */
 static void put_all(HtFlameCalls *c, Task *t)
 {
@@ -158,10 +162,10 @@ static void set_comm(Task *t, const HtModelEvent *ev)
 }
 
 /*
- * Handle the end of a call: it has called the kept calls that began after it.
- * If the tree is full, the call gets no node. Its own time then counts for its
- * caller, and the kept calls stay kept for the caller. The outermost call's
- * caller is the task.
+ * Handle the end of a call. Its callees are the newest kept calls, as far back
+ * as they are deeper and did not begin before it. If the tree is full, the call
+ * gets no node: its own time counts for its caller, which also gets the
+ * callees. The caller of an outermost call is the task.
  */
 static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
 {

@@ -20,7 +20,7 @@
  */
 typedef struct Place {
     HtFlameNode *node;
-    unsigned version;           /* HtRunCpu.version for which @node was found */
+    unsigned version;
 } Place;
 
 struct HtFlameCpu {

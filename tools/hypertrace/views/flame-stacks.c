@@ -10,7 +10,7 @@ struct HtFlame {
     HtFlameNode *root;
     /* each name of a node once; owns these strings */
     GHashTable *names;
-    /* number of nodes in the tree, at most HT_FLAME_NODES_MAX */
+    /* number of nodes, with those of ht_flame_node() that are in no tree yet */
     unsigned nodes;
 };
 
@@ -45,7 +45,7 @@ HtFlameNode *ht_flame_root(HtFlame *f)
     return f->root;
 }
 
-/* Keep one copy of each name, so that pointers can be compared. */
+/* Get the only copy of a name in @f, so that equal names are equal pointers. */
 static const char *intern(HtFlame *f, const char *name)
 {
     gpointer known;

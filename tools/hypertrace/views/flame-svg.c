@@ -2,9 +2,9 @@
 /*
  * hypertrace flame: draw a flame graph, or write a file for speedscope
  *
- * The picture is complete without its script. The script moves frames: a click
- * on a name shows that name and the frames above it in full width. It also
- * marks the frames that a search finds.
+ * A frame is the rectangle of a node. A viewer that runs no scripts shows all
+ * frames. With the script, a click on a frame shows that frame and the frames
+ * above it in full width, and a search marks the frames with a matching name.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -23,7 +23,7 @@
 /* width of a character in pixels; approximate, for the font below */
 #define CHAR_WIDTH      6.6
 #define LEVELS_MAX      200
-/* nodes with less than this part of the whole time are not drawn: 1/PARTS */
+/* nodes with less than 1/PARTS of the whole time are not drawn */
 #define PARTS           20000
 
 static const char style[] =
@@ -45,8 +45,8 @@ static const char style[] =
 /*
  * Script of the picture. It reads attributes of each frame: data-x is its begin
  * and data-w its width, in nanoseconds; data-d is its level; data-name is its
- * full name. A search shows the share of time of the matching frames. The time
- * of a match above another match is counted once.
+ * full name. A search shows the matching frames' percentage of the whole time.
+ * The time of a match above another match is counted once.
  */
 static const char script[] =
     "<script><![CDATA[\n"

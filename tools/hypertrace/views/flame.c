@@ -11,7 +11,7 @@
 #include "views/flame.h"
 #include "views/view.h"
 
-/* Least share of the time, in percent, of a line in the printed tree */
+/* Least percentage of the whole time for which a node is printed as text */
 #define TREE_PART   0.5
 #define TREE_DEPTH  24
 
@@ -24,13 +24,13 @@ typedef struct Flame {
     char *speedscope;
     gboolean folded;
     /*
-     * print the tree as text: --folded was not given, and --output names a file
-     * for text, or neither an SVG nor a speedscope file was requested
+     * print the tree as text: @folded is not set; and --output names a text
+     * file, or neither @svg nor @speedscope is set
      */
     bool tree;
-    /* the trees; one that was not collected is NULL */
+    /* a tree for each value of --of; NULL: not collected */
     HtFlame *calls, *cpu, *off;
-    /* the one of @calls, @cpu and @off that is printed */
+    /* the tree to show: @calls, @cpu or @off */
     HtFlame *chosen;
     char *title;
     gboolean by_host;
@@ -39,7 +39,7 @@ typedef struct Flame {
 
 /*
  * Collect what --of names. Without --of, collect functions and cpu, and choose
- * functions if any were recorded, else cpu.
+ * functions if their tree has any time, else cpu.
  */
 static bool collect(Flame *f, GError **errp)
 {
@@ -144,7 +144,8 @@ static gint by_total(gconstpointer a, gconstpointer b)
 
 /*
  * Print a line for each node above @n that has at least TREE_PART percent of
- * the time @all, the largest first. Returns false if TREE_DEPTH left out a node
+ * the time @all. Nodes directly above the same node are sorted by falling time.
+ * Returns false if a node was left out because of TREE_DEPTH.
  */
 static bool put_tree(HtOutput *o, const HtFlameNode *n, uint64_t all,
                      unsigned depth)
@@ -314,8 +315,8 @@ int ht_flame(int argc, char **argv)
     f.host = f.m && f.by_host ? ht_host_split_new(f.v.dir, f.m, &error) : NULL;
     ok = f.m && !error && collect(&f, &error) && draw(&f, &error);
     /*
-     * The SVG and speedscope files are complete. Only one output file may be
-     * open at a time, so the page's file is opened last.
+     * Only one output file may be open at a time: open that of --output after
+     * draw() has closed the SVG and speedscope files.
      */
     ht_view_output(&f.v, &f.o);
     if (ok) {

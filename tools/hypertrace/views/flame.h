@@ -11,14 +11,14 @@
 #include "views/host-split.h"
 
 /*
- * Maximum number of nodes of a tree. If a new node has no room, its time is
- * added to the node below it, that is to the caller.
+ * Maximum number of nodes of an HtFlame. The time of further nodes is added to
+ * the nodes below them.
  */
 #define HT_FLAME_NODES_MAX      (1u << 18)
 
 /**
  * HtFlameNode: a name in a stack
- * @name: interned by its HtFlame
+ * @name: owned by the HtFlame, which has one copy of each name
  * @self: nanoseconds of this stack without the nodes above
  * @total: nanoseconds with all nodes above; set by ht_flame_sum()
  * @children: HtFlameNode by name: the nodes directly above; or NULL
@@ -66,8 +66,9 @@ HtFlameNode *ht_flame_child(HtFlame *f, HtFlameNode *n, const char *name);
 /**
  * ht_flame_adopt: put a node, with all nodes above it, above another node
  * @n: the node below
- * @child: node from ht_flame_node(); freed if @n has a child of this name, to
- *         which its times and children are added
+ * @child: node from ht_flame_node(). If @n already has a child of this name,
+ *         that child takes over the time and children of @child, and @child is
+ *         freed.
  */
 void ht_flame_adopt(HtFlame *f, HtFlameNode *n, HtFlameNode *child);
 
@@ -86,8 +87,9 @@ uint64_t ht_flame_sum(HtFlameNode *n);
 GPtrArray *ht_flame_sorted(const HtFlameNode *n);
 
 /*
- * Collectors. The caller passes every event in order to the _event() function;
- * the _end() function completes the tree and frees the collector.
+ * Collectors. The caller passes the events that count, in their order, to the
+ * _event() function. The _end() function completes the tree and frees the
+ * collector.
  */
 
 /**
@@ -101,10 +103,9 @@ void ht_flame_calls_end(HtFlameCalls *c);
 
 /**
  * HtFlameCpu: collect the time of each task on the processors, divided into
- * initcalls, system calls and interrupts. With @host, the times in which the
- * host did not execute the guest's code are further nodes above those of the
- * initcall, system call or interrupt: "(exits)", "(stolen)", "(blocked)" and
- * "(unknown)".
+ * initcalls, system calls and interrupts. If @host is not NULL, the own time of
+ * these nodes is only HT_SPLIT_GUEST. Further nodes above them have the other
+ * parts: "(exits)", "(stolen)", "(blocked)" and "(unknown)".
  */
 typedef struct HtFlameCpu HtFlameCpu;
 HtFlameCpu *ht_flame_cpu_new(HtFlame *f, HtModel *m, HtHostSplit *host);
@@ -113,7 +114,8 @@ void ht_flame_cpu_end(HtFlameCpu *c);
 
 /**
  * HtFlameOff: makes a tree of the time in which tasks did not run, by the
- * reason
+ * reason. A time counts if both the switch away from the task and the next
+ * switch to it were recorded, and no gap of the recording is between them.
  */
 typedef struct HtFlameOff HtFlameOff;
 HtFlameOff *ht_flame_off_new(HtFlame *f, HtModel *m);
