@@ -35,7 +35,8 @@ typedef struct Vcpu {
     GArray *marks;              /* of HtSplit */
     /* host time in ns up to which the last change's part is known */
     uint64_t end_ns;
-    bool emulated;              /* TCG emulates the vCPU: it has no modes */
+    /* TCG emulates the vCPU: it has no modes. Valid after find_emulated() */
+    bool emulated;
 } Vcpu;
 
 struct HtHostSplit {
@@ -47,7 +48,7 @@ struct HtHostSplit {
      */
     GHashTable *vcpus;
     unsigned changes;           /* number of Change in all of @vcpus */
-    /* possible errors of the guest times that were converted to host times */
+    /* maximum errors of the guest times that were converted to host times */
     HtBounds bounds;
 };
 
@@ -159,9 +160,9 @@ static void find_emulated(HtHostSplit *s, const HtRunstates *x)
 }
 
 /*
- * Set the parts of a vCPU's times in an unknown mode, and make its marks. If
- * TCG emulates the vCPU, its thread executes the guest's code: these times are
- * the guest's.
+ * Make a vCPU's marks, and choose the part of its running times with an unknown
+ * mode: HT_SPLIT_GUEST if TCG emulates the vCPU, because the vCPU's thread then
+ * executes the guest's code; else HT_SPLIT_UNKNOWN.
  */
 static void set_parts(Vcpu *v)
 {

@@ -16,11 +16,12 @@
 typedef enum HtSplitPart {
     /* the vCPU executed the guest's code, or is emulated (TCG) and ran */
     HT_SPLIT_GUEST,
-    HT_SPLIT_EXITS,             /* KVM or QEMU handled an exit of the vCPU */
+    /* the vCPU's thread ran in the host's kernel for an exit, or in QEMU */
+    HT_SPLIT_EXITS,
     HT_SPLIT_STOLEN,            /* the vCPU waited for a CPU of the host */
-    HT_SPLIT_BLOCKED,           /* the vCPU was halted or waited in QEMU */
-    /* the host's part of the recording does not tell what the vCPU did */
-    HT_SPLIT_UNKNOWN,
+    /* the vCPU's thread slept: the vCPU was halted, or the thread waited */
+    HT_SPLIT_BLOCKED,
+    HT_SPLIT_UNKNOWN,           /* it is not known what the vCPU did */
     HT_SPLIT_PARTS,
 } HtSplitPart;
 
@@ -43,10 +44,11 @@ typedef struct HtHostSplit HtHostSplit;
  * @dir: recording of the guest
  * @guest: its model, which is rewound
  * @errp: set on failure; also if the recording has no host's part, no times of
- *        the host's clock, or not the process of the virtual machine
+ *        the host's clock, or not the PID of the virtual machine
  *
- * Memory is bounded: 16 bytes for each change of a vCPU's state, of which some
- * 8 million are stored at most. Later times are HT_SPLIT_UNKNOWN.
+ * Memory is bounded: each change of a vCPU's HtSplitPart takes 16 bytes, and
+ * some 8 million changes of all vCPUs are stored at most. Later times are
+ * HT_SPLIT_UNKNOWN.
  *
  * Returns: the times; NULL on failure
  */
@@ -62,7 +64,8 @@ void ht_host_split_free(HtHostSplit *s);
  * @cpu: processor of the guest
  * @from_ns: guest time of the begin
  * @to_ns: guest time of the end
- * @split: the parts are added; their sum is @to_ns - @from_ns
+ * @split: the parts are added; their sum is @to_ns - @from_ns, or 0 if that is
+ *         negative
  */
 void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
                        uint32_t cpu, uint64_t from_ns, uint64_t to_ns,
@@ -98,21 +101,21 @@ uint64_t ht_host_split_total(const HtSplit *split);
 const char *ht_host_split_name(HtSplitPart part);
 
 /**
- * ht_host_split_text: append a line with the shares of all parts, and the
- * maximum error of the guest's times on the host's clock
+ * ht_host_split_text: append a line with the percentage of each part (unknown
+ * only if it is not 0), and with the text of ht_host_split_error()
  */
 void ht_host_split_text(const HtHostSplit *s, const HtSplit *split,
                         HtOutput *o);
 
 /**
- * ht_host_split_error: append the maximum error of 99 % of the guest's times on
- * the host's clock, that of the others if it is much larger, and a newline
+ * ht_host_split_error: append a line with the maximum error of 99 % of the
+ * guest times that were converted to the host's clock, and with the largest
+ * error if it is more than twice that; or a line that no time was converted
  */
 void ht_host_split_error(const HtHostSplit *s, HtOutput *o);
 
 /**
- * ht_host_split_share: append the percentage that a part has of the time, in
- * 10 columns
+ * ht_host_split_share: append the percentage of one part, in 10 columns
  */
 void ht_host_split_share(const HtSplit *split, HtSplitPart part, HtOutput *o);
 

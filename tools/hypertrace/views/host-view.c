@@ -18,7 +18,7 @@
 
 #define HZ_MIN      1e6
 #define HZ_MAX      1e11
-/* Ticks per second in a recording, whose times are in nanoseconds */
+/* Ticks per second of a recording: its times are nanoseconds */
 #define HZ_NS       1e9
 /*
  * Maximum number of rows, for a vCPU, in the table of the tasks that it
@@ -27,7 +27,10 @@
 #define TAKERS_MAX  5
 #define CPUS_SHOWN  4
 
-/* Parse "2596135000", "2596.135M" or "2.596135G". Returns 0 on failure. */
+/*
+ * Parse "2596135000", "2596.135M" or "2.596135G". Returns 0 on failure, and
+ * also if the number is not from HZ_MIN to HZ_MAX.
+ */
 static double parse_hz(const char *s)
 {
     char *end;
@@ -193,7 +196,7 @@ static bool read_host(HtHostView *h, GError **errp)
     if (!h->cpus) {
         /*
          * Recordings of older versions do not have the number of the host's
-         * processors: use that of the processors with a ring.
+         * processors: count the processors that have a ring in the recording.
          */
         h->cpus = ht_rec_info(ht_model_recording(m))->cpus;
     }

@@ -14,13 +14,13 @@
 
 /**
  * HtHostView: a view of a host
- * @v: the common options and the recording
+ * @v: the common options, and the recording or the file of xentrace
  * @xentrace: the user named a file of xentrace, not a recording
- * @hz: ticks of the sums per second
+ * @hz: number of ticks in a second, for the times in @x
  * @threads: from ht_host_threads(); NULL with xentrace
  * @x: the sums
- * @cpus: number of the host's processors; with xentrace, only of those that the
- *        trace names
+ * @cpus: number of the host's processors; with xentrace, or if the
+ *        recording lacks the number, only of those that were recorded
  */
 typedef struct HtHostView {
     HtView v;
@@ -58,22 +58,24 @@ bool ht_host_view_parse(HtHostView *h, int *argc, char **argv,
 char *ht_host_view_part(const char *dir);
 
 /**
- * ht_host_view_no_part: set the error that a recording has no host's part
+ * ht_host_view_no_part: set the error after ht_host_view_part() returned NULL
  * @dir: the recording
- * @errp: set
+ * @errp: set: @dir is no directory, cannot be read, or has no host's part
  */
 void ht_host_view_no_part(const char *dir, GError **errp);
 
 /**
- * ht_host_view_error: append the errors of times, as a sentence without an end
+ * ht_host_view_error: append the maximum error of 99 % of some times, and the
+ * largest error if it is more than twice that, as text without a final period
  * @b: the errors
- * @whose: whose times they are, as "its"
+ * @whose: owner of the times, such as "its" or "the guest's"
  */
 void ht_host_view_error(const HtBounds *b, const char *whose, HtOutput *o);
 
 /**
- * ht_host_view_read: read the recording and add up its events
- * @h: view; @h->x is filled in
+ * ht_host_view_read: read the recording or the file of xentrace, and add up its
+ * events
+ * @h: view; @h->x, @h->threads and @h->cpus are set
  * @taken: called for each time in which a task ran while a vCPU waited, or NULL
  * @opaque: argument of @taken
  * @errp: set on failure
@@ -133,13 +135,14 @@ void ht_host_view_share(const HtHostView *h, HtOutput *o, uint64_t ticks,
 /**
  * ht_host_view_sorted: list the takers of a table, by falling time
  *
- * Returns: a new list of the table's own HtTakers
+ * Returns: a new list of HtTaker, which the table owns
  */
 GList *ht_host_view_sorted(GHashTable *takers);
 
 /**
- * ht_host_view_taker: append the time, waits and processors of a taker, and a
- * newline
+ * ht_host_view_taker: append the time, the number of waits, the longest time in
+ * one wait, and up to 4 processors of a taker, and a newline
+ * @t: the taker; its processors are sorted by falling time
  * @whole: ticks that are 100 %
  */
 void ht_host_view_taker(const HtHostView *h, HtOutput *o, const HtTaker *t,
@@ -149,14 +152,14 @@ void ht_host_view_taker(const HtHostView *h, HtOutput *o, const HtTaker *t,
 #define HT_HOST_TAKER_HEADING   "            time     waits  longest  CPU"
 
 /**
- * ht_host_view_takers: append, for each vCPU that waited, a table of the
- * tasks that ran meanwhile
+ * ht_host_view_takers: append a table with up to 5 tasks for each vCPU: those
+ * that ran longest while the vCPU waited
  */
 void ht_host_view_takers(const HtHostView *h, HtOutput *o);
 
 /**
- * ht_host_view_taker_json: append the members of a taker: its time, waits and
- * CPUs
+ * ht_host_view_taker_json: append the members of a taker: its time, number of
+ * waits, longest time in one wait, and all its processors
  */
 void ht_host_view_taker_json(const HtHostView *h, HtJson *j, const HtTaker *t);
 

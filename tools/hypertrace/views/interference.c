@@ -13,18 +13,18 @@
 #include "views/host-view.h"
 
 /*
- * Least share of a machine's demand (the time in which it ran or waited) that
- * it must have waited for a rival for there to be advice
+ * There is advice about a rival only if a machine waited for the rival for at
+ * least this share of the time in which the machine ran or waited.
  */
 #define ADVICE_SHARE    0.05
 /*
- * If the state of a machine's vCPUs is unknown for more than this share of its
- * time, there is no advice for it.
+ * If the state of a machine's vCPUs is unknown for more than this share of
+ * their time, there is no advice for the machine.
  */
 #define ADVICE_UNKNOWN  0.1
 /*
- * A quota is advised for a machine that ran for more than this many times the
- * running time of the machine that waited for it.
+ * A quota is advised only for a machine that ran for more than this many times
+ * the running time of the machine that waited for it.
  */
 #define ADVICE_LONGER   1.25
 /* maximum number of rivals in the first table for a machine */
@@ -34,7 +34,8 @@
 
 /**
  * Machine: a machine of the host
- * @number: PID of the machine's process; with Xen: number of the domain
+ * @number: PID of the machine's process; if it is not known, ID of the vCPU's
+ *          thread; with Xen: number of the domain
  * @vcpus: number of the machine's vCPUs
  * @running: ticks for which the vCPUs ran
  * @runnable: ticks for which the vCPUs waited for a processor
@@ -54,7 +55,15 @@ typedef struct Machine {
     GHashTable *rivals;
 } Machine;
 
-/* A task of a guest that waited, and the task for which it waited */
+/**
+ * TaskPair: what waiting vCPUs had to run, and what ran meanwhile
+ * @machine: Machine.number of the waiting vCPUs
+ * @rival: HtHostTask.machine of what ran
+ * @task: the task of the waiting vCPUs; "?" if it is not known
+ * @other: the task that ran, of the host or of a guest; "an idle CPU"; or the
+ *         name of a vCPU, if the vCPU's task is not known
+ * @ticks: time for which @task waited while @other ran
+ */
 typedef struct TaskPair {
     uint32_t machine;
     uint32_t rival;
@@ -64,13 +73,13 @@ typedef struct TaskPair {
 } TaskPair;
 
 typedef enum Kind {
-    /* pin the machine to a processor that was idle */
+    /* pin the vCPU that waited longest to a processor that was idle */
     PIN,
-    /* limit a rival that ran for longer than the machine */
+    /* limit a rival machine that ran more than ADVICE_LONGER times as long */
     QUOTA,
-    /* change the weights, because the rival is no machine */
+    /* lower the weight of the rival, which is no machine */
     WEIGHT,
-    PROCESSORS,                 /* add processors to the host */
+    PROCESSORS,                 /* the host may have too few processors */
 } Kind;
 
 static const char *const kinds[] = { "pin", "quota", "weight", "processors" };
@@ -184,7 +193,10 @@ static void add_tasks(View *w, const HtVcpuSums *v, const HtHostTask *rival,
     pair->ticks += ticks;
 }
 
-/* HtTakenFunc */
+/*
+ * An HtTakenFunc: add the time to pairs of tasks, if a recording of the waiting
+ * guest, or of the guest that ran, was read
+ */
 static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *rival,
                   uint64_t from, uint64_t to)
 {
@@ -225,8 +237,8 @@ static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *rival,
 }
 
 /*
- * Read the guests' recordings. Refuse them if they refer to different
- * recordings of a host, because these have no common timeline.
+ * Read the guests' recordings, unless there is a file of xentrace. Refuse them
+ * if they refer to different recordings of a host: only one host is shown.
  */
 static bool read_guests(View *w, int argc, char **argv, GError **errp)
 {
@@ -429,9 +441,9 @@ static NoPin why_no_pin(const View *w, const HtTaker *t)
 }
 
 /*
- * Two machines wait for each other: check whether @m waits less than @rival, so
- * that only @rival gets advice. If both wait equally long, the machine with the
- * lower number gets it. @t: the times for which @m waited for @rival
+ * Check whether @rival also waited for @m, and did so for longer. @m then gets
+ * no advice about @rival. If both waited equally long, the machine with the
+ * higher number gets none. @t: the times for which @m waited for @rival
  */
 static bool waits_less(const Machine *m, const Machine *rival, const HtTaker *t)
 {

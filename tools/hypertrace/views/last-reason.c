@@ -2,8 +2,8 @@
 /*
  * hypertrace last: find the records of a kernel's log that tell why it failed
  *
- * A panic prints registers and a stack after its reason. The end of the log may
- * thus have neither the error nor the panic.
+ * A panic prints registers and a stack after its reason. So the last records of
+ * the log, which the page shows, may have neither the error nor the panic.
  */
 #include <string.h>
 
@@ -58,8 +58,8 @@ void ht_last_reason(HtLast *l, const HtLogRecord *r)
     HtLastLine **reasons = l->reasons;
 
     /*
-     * Ignore records that are not the kernel's own, and all records after the
-     * panic: these do not have its reason.
+     * Ignore records that are not of the kernel (facility 0), and all records
+     * after the panic: these do not have the panic's reason.
      */
     if (r->facility || reasons[HT_LAST_PANIC]) {
         return;

@@ -28,7 +28,7 @@ typedef struct Stream {
      */
     uint64_t missing;
     uint64_t end_ns;
-    /* of GString: the stream's last events, as text or JSON */
+    /* of GString: the stream's last events, each as text or as JSON */
     GQueue lines;
 } Stream;
 

@@ -235,8 +235,8 @@ static uint64_t number(HtModel *m, const char *key)
 }
 
 /*
- * Replace the lines that come from events printk:console by those of the log.
- * The log also has lines whose events were not recorded.
+ * Replace the lines that came from events printk:console by those of @lines,
+ * which also has records of the log for which no event was recorded.
  */
 static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
 {
@@ -281,8 +281,9 @@ static uint64_t last_poll(HtModel *m)
 }
 
 /*
- * Get the host time from the last poll that found events to the end of the
- * recording, in nanoseconds. Returns 0 for a memory image, which is not polled.
+ * Get the nanoseconds by the host's clock from the last poll that found events
+ * to the end of the recording. Returns 0 if no poll found any, and for a memory
+ * image, which is not polled.
  */
 static uint64_t silence_after(HtModel *m)
 {
@@ -475,7 +476,7 @@ static void put_log(HtOutput *o, const HtLast *l)
 
 /*
  * Find the open calls of the task that runs on a processor. Returns NULL if
- * none was recorded.
+ * there are none, or if the task's last call was recorded on another processor.
  */
 static const HtStack *calls_of(const HtLast *l, const HtRunCpu *cpu,
                                uint32_t number)

@@ -15,13 +15,13 @@
 #define HT_LAST_LOG_MAX         1000
 
 /**
- * HtLastSilence: a time without an event
- * @from: guest time of the previous event in nanoseconds
+ * HtLastSilence: a time without an event, or a gap
+ * @from: guest time in nanoseconds of the previous event, or of the gap's begin
  * @to: guest time of the next event in nanoseconds
  * @cpu: processor of the next event
- * @comm: name of the task that ran on @cpu in that time
- * @pid: that task; -1 if it is not known
- * @lost: estimated number of lost events, if the silence is a gap
+ * @comm: for HtLast.busy: name of the task that ran on @cpu in that time
+ * @pid: for HtLast.busy: that task; else -1
+ * @lost: for a gap: estimated number of lost events; else 0
  * @segment: segment of the guest's clock
  */
 typedef struct HtLastSilence {
@@ -41,7 +41,8 @@ typedef struct HtLastSilence {
  * @event: class of its last event
  * @silent: with --host, the parts of the time from its last event to the end of
  *          the recording, or for an earlier boot, to the boot's last event
- * @ran: with --host, the parts of the time for which its task ran
+ * @ran: with --host, the parts of the time from HtRunCpu.since to @last, in
+ *       which the processor ran its last task
  */
 typedef struct HtLastCpu {
     uint32_t number;
@@ -67,7 +68,8 @@ enum {
     HT_LAST_FAULT,
     /* the record that names the failed instruction */
     HT_LAST_PLACE,
-    HT_LAST_PANIC,              /* the record "Kernel panic - ..." */
+    /* the record "Kernel panic - not syncing..." */
+    HT_LAST_PANIC,
     HT_LAST_REASONS,
 };
 
@@ -99,13 +101,14 @@ typedef struct HtLastBlocked {
  * @busy: the longest time without an event of a processor that was not idle
  * @host: the host's part of the recording, by which times are split; or NULL
  * @busy_split: with @host, the parts of @busy
- * @guest_ended: the guest ended; otherwise only the recording ended
+ * @guest_ended: the boot ended; false: perhaps only the recording ended
  * @after: nanoseconds by the host's clock from the poll that found the last
- *         event to the end of the recording; 0 if not known
+ *         event to the end of the recording; 0 if not known, or for an earlier
+ *         boot
  * @log: of HtLastLine
  * @reasons: records of HT_LAST_*, by kind, also if they are too old for @log;
  *           or NULL
- * @cpus: of HtLastCpu
+ * @cpus: of HtLastCpu: processors with an event in @segment
  * @blocked: of HtLastBlocked, the longest first
  * @running: the task and interrupts of each processor
  * @graph: functions that had not returned
@@ -146,6 +149,7 @@ void ht_last_line_free(gpointer line);
  *     of tasks are those of the last event read
  * @dir: the recording of @m
  * @boot: number of the boot, counted from 1; 0: the last one that has events
+ *        or, if the recording has none, the last one in the log
  * @max_lines: number of records of the log to keep, at most HT_LAST_LOG_MAX
  * @errp: set on failure
  *
@@ -197,8 +201,10 @@ void ht_last_free(HtLast *l);
  * @o: appended to
  * @dir: folder with the traces, at any depth
  * @lines: number of events to show of each stream
- * @json: one object for each trace, instead of a page
+ * @json: print a JSON object for each trace, instead of text
  * @errp: set on failure
+ *
+ * Returns: false on failure
  */
 bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines, bool json,
                      GError **errp);

@@ -15,9 +15,9 @@
 #include "views/view.h"
 
 /*
- * Durations are counted in buckets, so that the memory is constant. There are
- * 128 buckets from each power of two to the next. A percentile is thus at most
- * 0.8 % too high.
+ * Durations are counted in buckets, so that the memory is constant. From 128 ns
+ * on, there are 128 buckets from each power of two to the next; below, one for
+ * each nanosecond. A percentile is thus at most 0.8 % too high.
  */
 #define FINE_BITS       7
 #define FINE            ((64 - FINE_BITS + 1) << FINE_BITS)
@@ -52,8 +52,8 @@ typedef struct Latency {
     gboolean by_host;           /* --host */
     HtHostSplit *host;
     /*
-     * with --host: the sum of the durations of all pairs, split by the host's
-     * part
+     * with --host: the sum of the durations of all counted pairs, split by the
+     * host's part
      */
     HtSplit split;
 } Latency;
@@ -142,9 +142,9 @@ static void keep_worst(Latency *l, const HtPair *pair, const HtSplit *split)
 }
 
 /*
- * Split the time of a pair by the host. The vCPU is that of the event B: if a
- * task is woken on one processor and runs on another one, it waits for the
- * latter.
+ * Split the time of a pair by what the host did for the vCPU of event B, and
+ * add the parts to @l->split. If a task is woken on one processor and runs on
+ * another one, it waits for the latter. Without --host, the parts are 0.
  */
 static HtSplit split_pair(Latency *l, const HtPair *pair, uint32_t segment)
 {

@@ -8,10 +8,7 @@
 #include "cli/number.h"
 #include "views/log.h"
 
-/*
- * Maximum number of lines that are taken from events; further events are left
- * out
- */
+/* Maximum number of lines in all Boot.tail; further events are left out */
 #define TAIL_MAX    65536u
 /*
  * Events and records of the log have different clocks. Boot.shift estimates the
@@ -20,16 +17,16 @@
  */
 #define SLACK_NS    1000000000
 /*
- * If the difference seems to be larger than this many ns, the event is assumed
- * to repeat the text of an old record.
+ * If the times of an event and of the record with its text differ by more than
+ * this many ns, the event is assumed to repeat the text of an old record.
  */
 #define SHIFT_MAX   (60 * INT64_C(1000000000))
-/* Maximum number of records whose texts are kept to estimate the difference */
+/* Maximum number of texts of a boot that are kept to estimate the difference */
 #define TEXTS_MAX   65536u
 /* value in Boot.texts: several records have the text, or an event has had it */
 #define NOT_UNIQUE  UINT64_MAX
 
-/* A line that the log lacks, taken from an event */
+/* The line of an event; the log is assumed to lack this line */
 typedef struct Tail {
     uint64_t ns;
     uint32_t cpu;
@@ -67,7 +64,7 @@ struct HtLogLines {
     unsigned at;                /* index in @order of the present boot */
     /* index of the next element of the present boot's Boot.tail */
     unsigned tail_at;
-    /* number of elements in Boot.tail of all boots */
+    /* number of elements in Boot.tail of all boots, before drop_early() */
     unsigned tails;
 };
 
@@ -196,10 +193,10 @@ static void keep_last(Boot *b)
 }
 
 /*
- * If exactly one record has the event's text, estimate the boot's shift. A
- * kernel that dies often prints lines that it has printed before. So two events
- * in a row must give about the same shift, and their records must be in the
- * same order as the events.
+ * Estimate the boot's shift, if exactly one record has the event's text and no
+ * earlier event had it. A kernel that dies often prints lines that it has
+ * printed before. So two successive estimates must be about the same, and the
+ * record must not be older than the record that set the shift last.
  */
 static void compare_clocks(Boot *b, uint64_t event_ns, const char *s, gsize len)
 {
@@ -225,7 +222,7 @@ static void compare_clocks(Boot *b, uint64_t event_ns, const char *s, gsize len)
 
 /*
  * Return by how many ns an event is later than the log's last record, by the
- * estimate of the clocks' difference.
+ * estimate of the clocks' difference; negative if the event is earlier.
  */
 static int64_t after_last(const Boot *b, uint64_t event_ns)
 {
@@ -234,7 +231,7 @@ static int64_t after_last(const Boot *b, uint64_t event_ns)
 
 /*
  * Append the line of an event printk:console to the boot's tail, unless the log
- * certainly has that line.
+ * seems to have that line, or there are TAIL_MAX lines.
  */
 static void add_event(HtLogLines *l, const HtModelEvent *ev)
 {
@@ -285,8 +282,8 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
 }
 
 /*
- * Unless @met is set, drop the events that are not later than the log's last
- * record.
+ * Unless @met is set, drop the first lines of the tail, until one is later than
+ * the log's last record.
  */
 static void drop_early(Boot *b)
 {
