@@ -242,7 +242,8 @@ static void put_kallsyms(HtExport *x, unsigned boot, GString *out)
 
 /*
  * Append everything that precedes the pages in the file. Fill the table of the
- * CPUs' pages with zeros, and return its offset: write_part() sets it later.
+ * CPUs' pages with zeros; write_part() overwrites them later. Return the offset
+ * of the table in the file.
  */
 static gsize put_head(HtExport *x, const HtExportPart *part,
                       const GString *names, GString *out)

@@ -12,9 +12,10 @@
  *
  * With the host's clock, there is one file for all recordings, in which the
  * host's times are written as BOOTTIME. The first machine in it is the host of
- * the first recording, because Perfetto assigns the clock to the first machine
- * of a trace. Each boot of each guest is another machine, for which no clock is
- * written, and each segment of a guest's clock is a sequence.
+ * the first recording (or trace, if there is no recording), because Perfetto
+ * assigns the clock to the first machine of a trace. Each boot of each guest is
+ * another machine, for which no clock is written, and each segment of a guest's
+ * clock is a sequence.
  *
  * A host's part becomes events of its host, and tracks of the vCPUs
  * (perfetto-vcpus.c). If that is not the first recording's host, or if this is

@@ -15,8 +15,9 @@
 #define HT_EXPORT_FILES_MAX     1000
 
 /**
- * HtExportPart: one segment of the guest's clock. Except for Perfetto with the
- *               host's clock, it becomes a file, or for CTF a directory.
+ * HtExportPart: one segment of the guest's clock. It becomes a file, or for CTF
+ *               and LTTng a directory; for Perfetto with the host's clock, a
+ *               part of the file HtExport.out.
  * @boot: boot, counted from 1
  * @segment: segment of the clock in that boot, counted from 0
  * @events: number of the segment's events in the recording

@@ -33,7 +33,7 @@ typedef enum Put {
 /* How to write a kind of the kernel's events as one of Perfetto's messages */
 typedef struct Known {
     /*
-     * number of the message among the fields of FtraceEvent; 0: Perfetto has
+     * number of the message among the fields of FtraceEvent; 0: the table has
      * no message for this kind
      */
     uint16_t number;
