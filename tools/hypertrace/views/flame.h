@@ -94,7 +94,8 @@ GPtrArray *ht_flame_sorted(const HtFlameNode *n);
 
 /**
  * HtFlameCalls: makes a tree of the functions that tasks called, as the
- * function_graph tracer recorded them
+ * function_graph tracer recorded them. A call without a recorded end has no
+ * time of its own.
  */
 typedef struct HtFlameCalls HtFlameCalls;
 HtFlameCalls *ht_flame_calls_new(HtFlame *f, HtModel *m);

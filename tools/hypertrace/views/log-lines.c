@@ -11,8 +11,8 @@
 /* Maximum number of lines in all Boot.tail; further events are left out */
 #define TAIL_MAX    65536u
 /*
- * Events and records of the log have different clocks. Boot.shift estimates the
- * difference. The estimate is assumed to be wrong by at most this many
+ * Events and records of the log may have different clocks. Boot.shift estimates
+ * the difference. The estimate is assumed to be wrong by at most this many
  * nanoseconds.
  */
 #define SLACK_NS    1000000000
