@@ -68,7 +68,7 @@ typedef struct HtExportPart {
  * @clock_uuid: random UUID that CTF traces of this export give to the host's
  *              clock
  * @clock_known: @host_boot, @wall_known and @wall_ns are set, from the first
- *               recording or, if there is none, the first trace
+ *               recording or, without recordings, the first trace
  * @host_boot: id of that host's boot; NULL or "" if not known
  * @wall_known: @wall_ns is known
  * @wall_ns: CLOCK_REALTIME - CLOCK_MONOTONIC of the host

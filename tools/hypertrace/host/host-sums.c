@@ -186,10 +186,10 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
 }
 
 /*
- * Get the vCPU of the thread that caused an event of KVM. If there is none,
- * create it, provided that the event has the vCPU's number; else return NULL.
- * The event proves that the vCPU runs: if the vCPU has another state, change
- * the state.
+ * Get the vCPU of the thread that caused an event of KVM. If the thread has no
+ * vCPU yet and the event has a vCPU's number, create the vCPU; without a
+ * number, return NULL. The event proves that the vCPU runs: if the vCPU has
+ * another state, change the state.
  */
 static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
 {

@@ -22,7 +22,8 @@ typedef struct HtTracefs HtTracefs;
  * ht_tracefs_new() - create the instance
  * @note: text for other recorders, for example the name of the recording
  * @other: set to the note of another recorder that owns the instance, for
- *         g_free(); NULL if there is none, or if the note cannot be read
+ *         g_free(); NULL if no other recorder owns it, or if the note cannot be
+ *         read
  * @error: set on failure, also if another recorder owns the instance
  *
  * If tracefs is not mounted, it is mounted where only this process can reach
