@@ -217,7 +217,7 @@ static void kernels(void)
         km_place(&kernel, ram, size, at, at / 4 & ~(2 * MIB - 1), 1000 + at);
     }
     begin(&t, ram, size, kernel.image);
-    poll(&t, "512 kernels", NULL);
+    poll(&t, "508 kernels", NULL);
     end(&t);
     km_kernel_free(&kernel);
     munmap(ram, size);
