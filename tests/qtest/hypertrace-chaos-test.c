@@ -495,7 +495,7 @@ static void leave(Chaos *c)
     for (i = 0; i < BACKENDS; i++) {
         QHT_WAIT(qht_object_del(c->base.qts, chaos_backends[i]));
     }
-    /* No sink uses "fifo" any more, so its file must have all events. */
+    /* No sink uses "fifo" now, so its file must have all events. */
     c->f.lossy = false;
 }
 

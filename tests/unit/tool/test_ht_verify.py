@@ -355,8 +355,8 @@ def test_lttng_discards(tmp):
 
 
 def test_lttng_discards_before_the_trace(tmp):
-    """If the first packet of a buffer has a count of discarded events, nobody can
-    say how many of them the trace lacks: the trace is not without losses."""
+    """If the first packet of a buffer has a count of discarded events, the
+    number of them that the trace lacks is unknown: the trace is not without losses."""
     Trace(tmp / "t").packet("shm_0", mix(0, 50), discarded=5)
     status, result, _ = verify(tmp / "t")
     i = result["inputs"][0]

@@ -122,7 +122,7 @@ def test_relative_kernel(tmp_path, machine, exists):
 
 
 def test_closed_terminal(tmp_path, machine):
-    """If nobody reads the pipe of its messages any more, a recorder still records until --for
+    """If the reader of its messages has closed the pipe, a recorder still records until --for
     ends it."""
     read, write = os.pipe()
     with subprocess.Popen([TOOL, "record", "--pid", str(machine()), "--for", "2s",

@@ -71,8 +71,8 @@ class TestViews:
                                      f"func={start['fields']['func']:#x}")
 
     def test_report_other_kernel(self):
-        """If the recorded symbols belong to another kernel, report says so and shows functions as
-        numbers."""
+        """If the recorded symbols belong to another kernel, report warns and shows functions
+        as numbers."""
         path = story("slower", self.tmp / "other")
         info = (path / "info").read_text()
         assert not run("report", path).stderr
@@ -546,7 +546,7 @@ class TestViews:
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
     def test_nothing(self, tmp_path, view):
         """If a recording lacks the formats of its events, or has no events, each command of VIEWS
-        says so, except that export as .dat may be silent about missing formats."""
+        reports it, except that export as .dat may be silent about missing formats."""
         path = story("story", tmp_path / "nothing")
         formats = (path / "formats").read_bytes()
         (path / "formats").unlink()

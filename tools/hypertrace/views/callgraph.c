@@ -352,7 +352,8 @@ static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
  * begin, if that was recorded. Without --function, show calls with a depth less
  * than --depth. With --function, set @frame->base to the depth of the innermost
  * call of such a function, which is @frame itself or a call around it, or to -1
- * if there is none. Show the calls less than --depth levels below that depth.
+ * without such a call. Show the calls less than --depth levels below that
+ * depth.
  */
 static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s,
                    HtFrame *frame)

@@ -58,7 +58,7 @@ typedef struct Machine {
 /**
  * TaskPair: what waiting vCPUs had to run, and what ran meanwhile
  * @machine: Machine.number of the waiting vCPUs
- * @rival: HtHostTask.machine of what ran
+ * @rival: HtHostTask.machine of the task that ran
  * @task: the task of the waiting vCPUs; "?" if it is not known
  * @other: the task that ran, of the host or of a guest; "an idle CPU"; or the
  *         name of a vCPU, if the vCPU's task is not known

@@ -476,7 +476,8 @@ static void put_log(HtOutput *o, const HtLast *l)
 
 /*
  * Find the open calls of the task that runs on a processor. Returns NULL if
- * there are none, or if the task's last call was recorded on another processor.
+ * no call is open, or if the task's last call was recorded on another
+ * processor.
  */
 static const HtStack *calls_of(const HtLast *l, const HtRunCpu *cpu,
                                uint32_t number)
