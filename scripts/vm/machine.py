@@ -223,14 +223,17 @@ COMPLAINT = re.compile(
     r"soft lockup|blocked for more than|refcount_t|UBSAN:|DMA-API:|"
     r"non-static key")
 # A report of KCSAN.  The kernel has data races of its own, so a report counts only if
-# it names one of this project's modules.
+# one of this project's modules makes an access, or calls the function that makes it.
 RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
+# The part of a stack that an interrupt or exception has interrupted. The handler makes
+# the access, not the interrupted functions.
+INTERRUPTED = re.compile(r"^.* asm_\w+\+0x.*\n(?:.*\+0x[0-9a-f]+/0x.*\n)*", re.M)
 
 
 def complaints(console):
     """Lines of a console's text that report a fault of the kernel, by COMPLAINT and RACE"""
-    own = RACE.sub(lambda report: report[0] if "[hypertrace" in report[0]
-                   else "", console)
+    own = RACE.sub(lambda report: report[0] if "[hypertrace" in
+                   INTERRUPTED.sub("", report[0]) else "", console)
     return [line for line in own.splitlines() if COMPLAINT.search(line)]
 
 

@@ -34,8 +34,8 @@ def test_checkers():
 
 
 def test_races():
-    """Data races that KCSAN reports count only if the report names one of the
-    project's modules."""
+    """Data races that KCSAN reports count only if one of the project's modules makes an
+    access or calls the function that makes it. Code that was interrupted does not count."""
     other = report("BUG: KCSAN: data-race in a / b",
                    "write to 0x1 of 4 bytes by task 1 on cpu 0:",
                    " a+0x1/0x2")
@@ -43,7 +43,17 @@ def test_races():
                  " htk_a+0x1/0x2 [hypertrace]")
     users = report("BUG: KCSAN: data-race in c / c",
                    " c+0x1/0x2", " fn_x+0x1/0x2 [hypertrace_sources]")
+    interrupted = report("BUG: KCSAN: data-race in d / d",
+                         "read to 0x1 of 8 bytes by interrupt on cpu 1:",
+                         " d+0x1/0x2", " asm_sysvec_apic_timer_interrupt+0x1/0x2",
+                         " e+0x1/0x2", " htk_f+0x1/0x2 [hypertrace]", "",
+                         "write to 0x1 of 8 bytes by interrupt on cpu 0:",
+                         " d+0x3/0x4")
+    after = report("BUG: KCSAN: data-race in d / htk_g [hypertrace]",
+                   " d+0x1/0x2", " asm_common_interrupt+0x1/0x2",
+                   " e+0x1/0x2", "", " htk_g+0x1/0x2 [hypertrace]")
     later = "[   10.0] WARNING: CPU: 0"
     assert complaints(other) == []
     assert complaints("\n".join([other, own, other, later])) == [own.splitlines()[1], later]
     assert complaints("\n".join([users, other])) == [users.splitlines()[1]]
+    assert complaints("\n".join([interrupted, after])) == [after.splitlines()[1]]
