@@ -228,12 +228,14 @@ RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
 # The part of a stack that an interrupt or exception has interrupted. The handler makes
 # the access, not the interrupted functions.
 INTERRUPTED = re.compile(r"^.* asm_\w+\+0x.*\n(?:.*\+0x[0-9a-f]+/0x.*\n)*", re.M)
+# One of the modules in a report's title or in a stack, not in the line "Workqueue:"
+OWN = re.compile(r"(?:data-race in .*|\+0x[0-9a-f]+/0x[0-9a-f]+ )\[hypertrace")
 
 
 def complaints(console):
     """Lines of a console's text that report a fault of the kernel, by COMPLAINT and RACE"""
-    own = RACE.sub(lambda report: report[0] if "[hypertrace" in
-                   INTERRUPTED.sub("", report[0]) else "", console)
+    own = RACE.sub(lambda report: report[0] if OWN.search(
+        INTERRUPTED.sub("", report[0])) else "", console)
     return [line for line in own.splitlines() if COMPLAINT.search(line)]
 
 

@@ -48,7 +48,7 @@ def test_races():
                          " d+0x1/0x2", " asm_sysvec_apic_timer_interrupt+0x1/0x2",
                          " e+0x1/0x2", " htk_f+0x1/0x2 [hypertrace]", "",
                          "write to 0x1 of 8 bytes by interrupt on cpu 0:",
-                         " d+0x3/0x4")
+                         " d+0x3/0x4", "Workqueue: events hte_h [hypertrace_sources]")
     after = report("BUG: KCSAN: data-race in d / htk_g [hypertrace]",
                    " d+0x1/0x2", " asm_common_interrupt+0x1/0x2",
                    " e+0x1/0x2", "", " htk_g+0x1/0x2 [hypertrace]")
