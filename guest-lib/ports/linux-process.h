@@ -124,7 +124,8 @@ struct process *ht_new_process(void);
 struct process *ht_this_process(void);
 
 /**
- * ht_watch_forks() - install handlers for fork(); called once in a process
+ * ht_watch_forks() - install handlers for fork(); must not be called again, not
+ *                    even in a child of fork(), which inherits the handlers
  */
 void ht_watch_forks(void);
 

@@ -276,7 +276,7 @@ static bool open_shared(struct process *p, struct thread_stream *t, bool used)
     return shared == t;
 }
 
-/* Context: after ht_trace_begin_opening() */
+/* Context: between ht_trace_begin_opening() and ht_trace_end_opening() */
 static bool open_own(struct process *p)
 {
     struct thread_stream *t = ht_self.own;

@@ -78,9 +78,9 @@ void ht_directory_clear(HtDirectory *d, uint64_t discarded)
     memset(&d->clock, 0, sizeof(d->clock));
     head(d)->wall_offset = ht_le64(ht_wall_offset());
     /*
-     * First the count, then the streams, then the classes: if this host is
-     * killed in between, its successor must not lose the count, and must not
-     * continue a stream without the stream's classes.
+     * Store the count first, then remove the streams, then the classes: if
+     * this host is killed in between, its successor must not lose the count,
+     * and must not continue a stream without the stream's classes.
      */
     publish(&head(d)->discarded, discarded);
     for (i = 0; i < HT_STREAMS_MAX; i++) {

@@ -337,8 +337,9 @@ class Report:
         if cases:
             self.blocks += [
                 ("h2", f"Producers on a vCPU each, {title}"),
-                ("p", "Each producer has a vCPU and a stream of its own; events/s "
-                 "is the sum over the producers while all of them emit.")]
+                ("p", "Each producer has a vCPU and a stream of its own, and all begin "
+                 "together. events/s is the sum of the producers' rates, each computed "
+                 "from the producer's median cost of an event.")]
             self._table(cases, "producers")
         self._peers(accel, title)
         self._overload(accel, title)

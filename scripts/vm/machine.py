@@ -41,7 +41,8 @@ CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.S
 
 
 class Failure(Exception):
-    """The guest or QEMU did not do what was expected."""
+    """The guest, QEMU or another program did not do what was expected, or a requirement of
+    a run, such as KVM, is missing."""
 
 
 class Closed(Failure):

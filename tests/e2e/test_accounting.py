@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each event of a Linux guest is accounted for.
+"""Count the events of a Linux guest.
 
-Events that ht-bench emitted = recorded + discarded by the guest or the device
-+ discarded by LTTng. ht-verify checks that each recorded event is in its place and
+While a session or a CTF trace records: events that ht-bench emitted = recorded + discarded by
+the guest or the device + discarded by LTTng. ht-verify checks that each recorded event is in its place and
 unaltered. With ./run check --long a guest emits a million events.
 """
 

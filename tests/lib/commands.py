@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Make command lines of the project's commands in Python, as ./run starts
-these commands after the build."""
+"""Make command lines that start the Python packages demo, soak and bench, as ./run starts
+them after the build."""
 
 import sys
 from pathlib import Path

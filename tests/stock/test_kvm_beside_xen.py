@@ -31,9 +31,10 @@ await() {
         echo "$line"
     done
 }
-# settle NAME: let the guest work until three times take the same number of instructions,
-# within 1 %. Before that, let the kernels and the recorder end their other work: the clock
-# of an idle host jumps to the end of the pause.
+# settle NAME: let the guest work until, twice in a row, its work takes as many instructions
+# as the time before, within 1 %. First pause for 10 s, in which the kernels and the recorder
+# end their other work: this takes little real time, because the clock of an idle host jumps
+# to its next timer.
 total=1
 tries=0
 settle() {

@@ -21,8 +21,12 @@
 #include "hypertrace/ftrace-ring.h"
 
 /*
- * Number of bytes after which a poll copies no further page.  The next poll
- * continues at that page.  Each piece counts as HT_FT_LOOK_PIECE bytes in
+ * Number of bytes after which a poll copies no further page of the processor
+ * that it has reached, and leaves out the processors after it.  The next poll
+ * begins with the first of these; each processor is continued at the page at
+ * which it was interrupted.  The limit is tested only between two pages of a
+ * processor, so a poll can exceed it by a few pages for each processor.
+ * Each piece counts as HT_FT_LOOK_PIECE bytes in
  * addition to its own: if the guest's clock steps back in each record, each
  * record becomes a piece.  Each sub-buffer counts as HT_FT_LOOK_SLOT bytes
  * whenever the order of the sub-buffers is read.
@@ -175,12 +179,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtFollow, ht_ft_follow_free)
  * ht_ft_follow_look: poll the ring
  * @f: the follower
  *
- * On a host with weak memory ordering, a poll passes on what the previous poll
- * saw.  To get the last events of a guest that no longer runs, poll twice.
+ * On a host with weak memory ordering, a poll passes on only what the previous
+ * poll saw.  To get the last events of a guest that no longer runs, poll once,
+ * and then until ht_ft_follow_more() returns false.
  *
- * Returns: the number of bytes of records passed on; 0 if there was nothing
- * new; -errno if there was nothing new and the memory of a processor cannot be
- * read.  The other processors are followed in any case.
+ * Returns: the number of bytes of records passed on; 0 if there were none,
+ * though ht_ft_follow_more() may return true, or the next poll may pass on what
+ * this one saw; -errno if there were none and the memory of a processor cannot
+ * be read.  The other processors are followed in any case.
  */
 int64_t ht_ft_follow_look(HtFtFollow *f);
 

@@ -54,7 +54,8 @@ enum {
  * @data: events as on the wire, byte-packed, with guest clocks replaced by
  *        host CLOCK_MONOTONIC ns (24 low bits in the compact and the wide
  *        header, all 64 in the extended one).  Every id and length in it has
- *        been checked.
+ *        been checked.  An export with the guest's clock keeps the times of
+ *        that clock, also in @begin_ns and @end_ns
  * @size: size of @data in bytes
  * @begin_ns: time of the first event, or of the opening or closing
  * @end_ns: time of the last event; @begin_ns without events
@@ -65,8 +66,9 @@ enum {
  *             reported; a stream's runs may also count events of producers
  *             that have no stream.  Never decreases within an instance
  * @total: number of the instance's events up to the end of this run, by the
- *         producer's count; HT_RUN_UNKNOWN if it is not known; 0: none, or the
- *         same as in the previous run
+ *         producer's count; HT_RUN_UNKNOWN if it is not known; 0: none, the
+ *         same as in the previous run, or the source of the runs (a stock
+ *         kernel's ring, an export) does not count them
  * @lost: the producer's count of discarded events, of which an earlier host may
  *        have reported a part; 0: none, or the same as in the previous run
  * @classes: length of the class table when the run was made; the ids in @data

@@ -451,7 +451,8 @@ void ht_stream_stats(const HtStream *s, struct ht_stats *stats);
 /**
  * ht_streams_stats: get the sums of all instances
  * @a: the streams
- * @stats: filled in, in the host's byte order
+ * @stats: filled in, in the host's byte order; its count of lost events also
+ *         has those without a stream that no instance counts yet
  *
  * Each instance is counted once, open or closed.  Context: any thread
  */

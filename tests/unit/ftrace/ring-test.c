@@ -33,8 +33,7 @@ static void search_parts(const HtFtMem *mem, const HtFtRing *one,
 
 /*
  * Two adjacent rings are told apart. Before Linux 6.15, no header gives the
- * number of a ring's processors: guest addresses show where the first ring
- * ends.
+ * size of a ring: guest addresses show where the first ring ends.
  */
 static void test_adjacent(const void *opaque)
 {

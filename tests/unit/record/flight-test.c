@@ -654,7 +654,10 @@ static void test_names(void)
     }
 }
 
-/* The number of a recording that a user has renamed is not given again. */
+/*
+ * The number of a recording that a user has renamed is not given again if the
+ * new name still begins with the number and a '-'.
+ */
 static void test_next_number(void)
 {
     static const char *const dirs[] = { "3-signal", "7-panic-kept", "x-9" };

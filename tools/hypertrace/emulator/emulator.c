@@ -5,7 +5,8 @@
  *
  * This process becomes QEMU by exec. The recorder is a grandchild of this
  * process, so that QEMU has no child that QEMU did not start. The recorder
- * reads QEMU's memory through /proc, and ends with QEMU. With QEMU's option
+ * reads QEMU's memory through /proc, unless QEMU's options share the memory
+ * through a file, and ends with QEMU. With QEMU's option
  * -daemonize, this is different: see ht_emulator().
  */
 #include "hypertrace/base.h"

@@ -24,7 +24,10 @@
  */
 #define LINE_STEPS      "(*LIMIT_MATCH=100000)"
 #define COMPARED_BYTES  2048
-/* Maximum number of bytes of a line in a description */
+/*
+ * Maximum number of bytes of a line of the log that ht_match_text() shows;
+ * escapes can make the text longer
+ */
 #define LINE_BYTES  160
 #define TYPES   (1 << 16)
 /* Maximum number of tasks whose names are known: the guest may be hostile */

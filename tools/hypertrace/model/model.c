@@ -45,7 +45,10 @@ struct HtModel {
     unsigned boot;              /* boot of the event that was returned last */
     /* number of events read since ht_model_rewind() */
     uint64_t events;
-    /* @symbols belongs to another kernel than the recording */
+    /*
+     * ht_model_shift() has found that @symbols belongs to another kernel than a
+     * boot of the recording; false: not known
+     */
     bool other_kernel;
     /* result of the last ht_model_shift() */
     unsigned shift_boot;

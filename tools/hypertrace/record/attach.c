@@ -164,9 +164,10 @@ static bool is_recorded_now(const Attach *a, GKeyFile *info, GError **error)
 
 /*
  * Read the machine's process ID from the recording of --tell-guest. Returns
- * false with @error if is_recorded_now() refuses that recording, or if it has a
- * process ID but no folder for the host's part. Returns false without @error if
- * the recording, the host's part or the process ID cannot be read yet.
+ * false with @error if is_recorded_now() refuses that recording or its host's
+ * part, or if it has a process ID but no folder for the host's part. Returns
+ * false without @error if the recording, the host's part or the process ID
+ * cannot be read yet.
  */
 static bool read_process(Attach *a, GError **error)
 {

@@ -103,10 +103,11 @@ typedef struct HtRecordOptions {
 /**
  * struct HtRecordPlan - what to run
  * @argv: QEMU's arguments; NULL after the last
- * @query: QEMU runs no guest: run @argv and record nothing
+ * @query: QEMU runs no guest: run @argv and record nothing; do not use the
+ *         members from @words to @kernel
  * @daemonize: QEMU goes to the background
- * @words: words for the kernel's command line; NULL if it has a ring already,
- *         or no words are planned
+ * @words: words for the kernel's command line; NULL if none are planned. Words
+ *         for the main trace buffer are planned although there is a ring
  * @given: the way in which the kernel gets @words
  * @words_why: reason why the kernel does not get them, or why no SMBIOS string
  *             has them; or NULL
@@ -119,10 +120,13 @@ typedef struct HtRecordOptions {
  * @fd: number for the memfd, which the caller makes if @bytes is not 0; in this
  *      process and in a QEMU that inherits it
  * @programs_fd: number for the descriptor of the memory for the programs'
- *               events, which the caller makes; -1: no such memory
+ *               events, which the caller makes unless @query is set; -1: no
+ *               such memory
  * @files: RAM files of the user (HT_RECORD_SHARED)
- * @kernel: the kernel's image; NULL if a boot loader finds it, or it cannot be
- *          read
+ * @kernel: path of the kernel's image; NULL if the command line names none, or
+ *          if the plan had to read the file and could not. The plan does not
+ *          read it with HT_RECORD_WORDS_THERE, if the guest does not begin with
+ *          a boot, or if the command is not known to be QEMU
  * @program: QEMU's program; NULL if the command is not known to be QEMU
  * @name: the guest's name, or NULL
  * @cpus: processors that the guest can have at most; 1 if that is not known; 0

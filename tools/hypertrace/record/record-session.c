@@ -223,16 +223,19 @@ static bool poll_last(HtSession *s, GError **error)
 
         rounds += ht_ft_follow_polls(ring->follow);
     }
+    /*
+     * On a host with weak memory ordering, the events that a poll sees are
+     * recorded only by the next one, see ht_ft_follow_look().
+     */
+    if (!ht_session_look(s, error)) {
+        return false;
+    }
     do {
         if (!ht_session_look(s, error)) {
             return false;
         }
     } while (s->more && rounds--);
-    /*
-     * On a host with weak memory ordering, the events that the last poll saw
-     * are recorded only by another poll, see ht_ft_follow_look().
-     */
-    return ht_session_look(s, error);
+    return true;
 }
 
 bool ht_session_finish(HtSession *s, const char *end, GError **error)

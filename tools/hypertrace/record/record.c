@@ -41,6 +41,10 @@ static void print_plan(const HtRecordPlan *p)
 
         printf("%s%s", i ? " " : "", plain ? p->argv[i] : word);
     }
+    if (p->query) {
+        puts("\n# QEMU runs no guest: nothing is recorded");
+        return;
+    }
     printf("\n# memory: %s%s%s%s\n", ht_record_memory_name(p->memory),
            p->why ? " (" : "", p->why ? p->why : "", p->why ? ")" : "");
     if (p->bytes) {

@@ -264,8 +264,10 @@ bool ht_watch_is_recording(const char *text, const char *path)
 }
 
 /*
- * Print a line of the recorder's standard error, within the limits. Return:
- * true if the line says that a recording was made, even if it is not printed
+ * Print a line of the recorder's standard error, within the limits. Leave out a
+ * text that was printed before, and, if the machine has ended, each line that
+ * is not about a recording; both do not apply to a line that says that a
+ * recording was made. Return: true for such a line, even if it is not printed
  */
 static bool print_line(HtWatchRecorder *r)
 {
