@@ -2,8 +2,8 @@
 """Count the events of a Linux guest.
 
 While a session or a CTF trace records: events that ht-bench emitted = recorded + discarded by
-the guest or the device + discarded by LTTng. ht-verify checks that each recorded event is in its place and
-unaltered. With ./run check --long a guest emits a million events.
+the guest or the device + discarded by LTTng. ht-verify checks that each recorded event is
+in its place and unaltered. With ./run check --long a guest emits a million events.
 """
 
 import json
