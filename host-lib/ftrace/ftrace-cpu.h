@@ -301,8 +301,8 @@ static inline uint32_t ht_ft_cpu_capacity(const HtFtCpu *c)
  * @c: the processor
  * @look: the poll
  * @want: the request
- * @got: set for HT_FT_COPIED; for HT_FT_GARBAGE, set to the range that is not
- *       valid
+ * @got: not set for HT_FT_OTHER and HT_FT_ERROR; for HT_FT_GARBAGE, set to the
+ *       range that is not valid
  */
 HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
                          HtFtFetched *got);

@@ -17,7 +17,7 @@ typedef struct Name {
 /*
  * Prefixes of the kernel's event names, and the prefixes that lttng-modules has
  * instead: those of its include/instrumentation/events/, without asoc, btrfs,
- * jbd, mmutrace, random and regmap
+ * jbd, mmutrace, printk, random and regmap
  */
 static const Name events[] = {
     { "sys_enter_", "syscall_entry_" },
@@ -63,7 +63,6 @@ static const Name events[] = {
     { "napi_gro_", "net_napi_gro_" },
     { "netif_receive_skb", "net_if_receive_skb" },
     { "netif_rx", "net_if_rx" },
-    { "console", "printk_console" },
     { "balance_dirty_pages", "writeback_balance_dirty_pages" },
     { "bdi_dirty_ratelimit", "writeback_bdi_dirty_ratelimit" },
     { "folio_wait_writeback", "writeback_folio_wait" },

@@ -73,7 +73,7 @@ sleep 1000
 @pytest.mark.usefixtures("host")
 def test_record(tmp_path, env):  # noqa: F811
     """Each event of eight threads, four at a time, is in the recording or was counted as
-    discarded; those of the first four are there once and in order. If none was discarded,
+    discarded; those of a thread are there once and in order. If none was discarded,
     each task switch of a processor begins with the task with which the previous switch
     ended. The modules can be unloaded. If the host can trace the vCPUs, the guest's program
     ht-info reads their times."""

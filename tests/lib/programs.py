@@ -18,6 +18,8 @@ import time
 
 import pytest
 
+from scale import LONG
+
 # QEMU's own tests that test all devices of QEMU, and so also the device hypertrace
 QEMUS_OWN = {"device-introspect-test", "qom-test", "qmp-cmd-test"}
 CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
@@ -26,7 +28,7 @@ CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
 # busy, but at most LONGEST seconds. That is less than the limit that scripts/check/check.sh
 # sets for each test of pytest, so that this plugin reports a program that does not end.
 PATIENCE = 4
-LONGEST = 1000
+LONGEST = 10000 if LONG else 1000
 
 
 def pytest_collect_file(file_path, parent):

@@ -180,8 +180,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtFollow, ht_ft_follow_free)
  * @f: the follower
  *
  * On a host with weak memory ordering, a poll passes on only what the previous
- * poll saw.  To get the last events of a guest that no longer runs, poll once,
- * and then until ht_ft_follow_more() returns false.
+ * poll saw.  To get the last events of a guest that no longer runs, poll until
+ * ht_ft_follow_more() returns false, and then once more in the same way.
  *
  * Returns: the number of bytes of records passed on; 0 if there were none,
  * though ht_ft_follow_more() may return true, or the next poll may pass on what

@@ -251,6 +251,14 @@ def test_refused(args, why):
     assert why in p.stderr.decode()
 
 
+def test_plan_without_guest():
+    """Promise: for a QEMU that runs no guest, --print says that nothing is recorded, and
+    describes no memory."""
+    printed = run("record", "--print", "--programs", "--", "qemu-system-x86_64", "-version",
+                  status=0).stdout.decode()
+    assert printed == "qemu-system-x86_64 -version\n# QEMU runs no guest: nothing is recorded\n"
+
+
 @pytest.mark.parametrize("args", [["-M", "microvm,pcie=on"], ["-M", "q35"], []])
 def test_plan(args):
     """Promise: the device is the last one of the command line, and only the

@@ -209,6 +209,17 @@ HtSessionStats ht_session_stats(const HtSession *s)
     };
 }
 
+/* Poll until a poll has recorded all that it saw, or *@rounds is 0. */
+static bool poll_until_empty(HtSession *s, uint64_t *rounds, GError **error)
+{
+    for (; ht_session_look(s, error); --*rounds) {
+        if (!s->more || !*rounds) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /*
  * Record the remaining events. The number of polls has a limit, because a guest
  * that still runs may write faster than the recorder reads.
@@ -224,18 +235,11 @@ static bool poll_last(HtSession *s, GError **error)
         rounds += ht_ft_follow_polls(ring->follow);
     }
     /*
-     * On a host with weak memory ordering, the events that a poll sees are
-     * recorded only by the next one, see ht_ft_follow_look().
+     * On a host with weak memory ordering, a poll records only the events that
+     * the previous poll saw, see ht_ft_follow_look(): so empty the rings twice.
      */
-    if (!ht_session_look(s, error)) {
-        return false;
-    }
-    do {
-        if (!ht_session_look(s, error)) {
-            return false;
-        }
-    } while (s->more && rounds--);
-    return true;
+    return poll_until_empty(s, &rounds, error) &&
+           poll_until_empty(s, &rounds, error);
 }
 
 bool ht_session_finish(HtSession *s, const char *end, GError **error)
