@@ -231,12 +231,20 @@ RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
 INTERRUPTED = re.compile(r"^.* asm_\w+\+0x.*\n(?:.*\+0x[0-9a-f]+/0x.*\n)*", re.M)
 # One of the modules in a report's title or in a stack, not in the line "Workqueue:"
 OWN = re.compile(r"(?:data-race in .*|\+0x[0-9a-f]+/0x[0-9a-f]+ )\[hypertrace")
+# Races of the kernel's functions with each other, which do not depend on their caller: a
+# reader of the clock repeats a read that an update has disturbed, and the handler of a
+# virtqueue's interrupt reads an index without the driver's lock.
+KERNELS_OWN = re.compile(
+    r"data-race in (?:ktime_get_mono_fast_ns / timekeeping_update|"
+    r"virtqueue_get_buf_ctx / vring_interrupt)\n")
 
 
 def complaints(console):
     """Lines of a console's text that report a fault of the kernel, by COMPLAINT and RACE"""
-    own = RACE.sub(lambda report: report[0] if OWN.search(
-        INTERRUPTED.sub("", report[0])) else "", console)
+    def ours(report):
+        return not KERNELS_OWN.search(report) and OWN.search(INTERRUPTED.sub("", report))
+
+    own = RACE.sub(lambda report: report[0] if ours(report[0]) else "", console)
     return [line for line in own.splitlines() if COMPLAINT.search(line)]
 
 

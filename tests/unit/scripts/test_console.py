@@ -49,6 +49,8 @@ def test_races():
                          " e+0x1/0x2", " htk_f+0x1/0x2 [hypertrace]", "",
                          "write to 0x1 of 8 bytes by interrupt on cpu 0:",
                          " d+0x3/0x4", "Workqueue: events hte_h [hypertrace_sources]")
+    clock = report("BUG: KCSAN: data-race in ktime_get_mono_fast_ns / timekeeping_update",
+                   " ktime_get_mono_fast_ns+0x1/0x2", " fn_x+0x1/0x2 [hypertrace_sources]")
     after = report("BUG: KCSAN: data-race in d / htk_g [hypertrace]",
                    " d+0x1/0x2", " asm_common_interrupt+0x1/0x2",
                    " e+0x1/0x2", "", " htk_g+0x1/0x2 [hypertrace]")
@@ -56,4 +58,4 @@ def test_races():
     assert complaints(other) == []
     assert complaints("\n".join([other, own, other, later])) == [own.splitlines()[1], later]
     assert complaints("\n".join([users, other])) == [users.splitlines()[1]]
-    assert complaints("\n".join([interrupted, after])) == [after.splitlines()[1]]
+    assert complaints("\n".join([interrupted, clock, after])) == [after.splitlines()[1]]
