@@ -224,27 +224,21 @@ COMPLAINT = re.compile(
     r"soft lockup|blocked for more than|refcount_t|UBSAN:|DMA-API:|"
     r"non-static key")
 # A report of KCSAN.  The kernel has data races of its own, so a report counts only if
-# one of this project's modules makes an access, or calls the function that makes it.
+# one of this project's modules makes an access, or directly calls the function that
+# makes it.
 RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
 # The part of a stack that an interrupt or exception has interrupted. The handler makes
 # the access, not the interrupted functions.
 INTERRUPTED = re.compile(r"^.* asm_\w+\+0x.*\n(?:.*\+0x[0-9a-f]+/0x.*\n)*", re.M)
-# One of the modules in a report's title or in a stack, not in the line "Workqueue:"
-OWN = re.compile(r"(?:data-race in .*|\+0x[0-9a-f]+/0x[0-9a-f]+ )\[hypertrace")
-# Races of the kernel's functions with each other, which do not depend on their caller: a
-# reader of the clock repeats a read that an update has disturbed, and the handler of a
-# virtqueue's interrupt reads an index without the driver's lock.
-KERNELS_OWN = re.compile(
-    r"data-race in (?:ktime_get_mono_fast_ns / timekeeping_update|"
-    r"virtqueue_get_buf_ctx / vring_interrupt)\n")
+# One of the modules in the title, or in the first or second line of an access's stack
+OWN = re.compile(r"data-race in .*\[hypertrace| to 0x.*\n(?:.*\+0x[0-9a-f]+/0x.*\n)?"
+                 r".*\+0x[0-9a-f]+/0x[0-9a-f]+ \[hypertrace")
 
 
 def complaints(console):
     """Lines of a console's text that report a fault of the kernel, by COMPLAINT and RACE"""
-    def ours(report):
-        return not KERNELS_OWN.search(report) and OWN.search(INTERRUPTED.sub("", report))
-
-    own = RACE.sub(lambda report: report[0] if ours(report[0]) else "", console)
+    own = RACE.sub(lambda report: report[0] if OWN.search(
+        INTERRUPTED.sub("", report[0])) else "", console)
     return [line for line in own.splitlines() if COMPLAINT.search(line)]
 
 
