@@ -224,14 +224,16 @@ COMPLAINT = re.compile(
     r"soft lockup|blocked for more than|refcount_t|UBSAN:|DMA-API:|"
     r"non-static key")
 # A report of KCSAN.  The kernel has data races of its own, so a report counts only if
-# one of this project's modules makes an access, or directly calls the function that
-# makes it.
+# one of this project's modules makes an access, or calls a function for memory or texts
+# that makes it.
 RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
 # The part of a stack that an interrupt or exception has interrupted. The handler makes
 # the access, not the interrupted functions.
 INTERRUPTED = re.compile(r"^.* asm_\w+\+0x.*\n(?:.*\+0x[0-9a-f]+/0x.*\n)*", re.M)
-# One of the modules in the title, or in the first or second line of an access's stack
-OWN = re.compile(r"data-race in .*\[hypertrace| to 0x.*\n(?:.*\+0x[0-9a-f]+/0x.*\n)?"
+# One of the modules in the title, or in the first line of an access's stack, or in the
+# second after such a function
+OWN = re.compile(r"data-race in .*\[hypertrace| to 0x.*\n"
+                 r"(?:.* \w*(?:mem|str|copy)\w*\+0x[0-9a-f]+/0x.*\n)?"
                  r".*\+0x[0-9a-f]+/0x[0-9a-f]+ \[hypertrace")
 
 
