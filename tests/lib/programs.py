@@ -18,17 +18,15 @@ import time
 
 import pytest
 
-from scale import LONG
-
 # QEMU's own tests that test all devices of QEMU, and so also the device hypertrace
 QEMUS_OWN = {"device-introspect-test", "qom-test", "qmp-cmd-test"}
 CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
                   re.I)
 # A program's time limit is PATIENCE times its limit in meson, because the machine may be
-# busy, but at most LONGEST seconds. That is less than the limit that scripts/check/check.sh
-# sets for each test of pytest, so that this plugin reports a program that does not end.
+# busy.
 PATIENCE = 4
-LONGEST = 10000 if LONG else 1000
+# Limit of a test in seconds, if pytest-timeout is not installed
+TEST_MAX = 1200
 
 
 def pytest_collect_file(file_path, parent):
@@ -71,6 +69,12 @@ class Program(pytest.Item):
     def reportinfo(self):
         return self.path, None, self.name
 
+    def limit(self):
+        """Return the program's time limit in seconds. It is shorter than that of the test, so
+        that this plugin reports a program that does not end."""
+        test_max = self.config.getoption("timeout", None) or TEST_MAX
+        return min(PATIENCE * self.test["timeout"], 0.8 * test_max)
+
     def execute(self):
         """Run the program; return its exit status (None after a timeout), its output, and
         what it wrote to its error stream.
@@ -86,7 +90,7 @@ class Program(pytest.Item):
                 self.test["cmd"], cwd=self.test["workdir"] or self.build,
                 env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, check=False,
-                timeout=min(PATIENCE * self.test["timeout"], LONGEST))
+                timeout=self.limit())
             status, texts = p.returncode, (p.stdout, p.stderr)
         except subprocess.TimeoutExpired as e:
             status, texts = None, (e.stdout, e.stderr)
