@@ -275,3 +275,11 @@ ht_run_env() {
     HT_GUEST_BIN=$HT_BUILD/guest-bin
     export HT_QEMU_L QEMU_MODULE_DIR HT_MODULE HT_GUEST_BIN
 }
+
+# chooses_accel QEMU-ARGS...: return true if the arguments choose an accelerator
+chooses_accel() {
+    case " $* " in
+    *" -accel "*|*" -enable-kvm "*|*accel=*) ;;
+    *) return 1 ;;
+    esac
+}

@@ -77,10 +77,7 @@ if [ -n "$devices" ]; then
             -device hypertrace,id=$channel,channel=$channel,backend=ctf-$channel
     done
 fi
-case " $* " in
-*" -accel "*|*" -enable-kvm "*|*accel=*) ;;
-*) set -- -accel tcg "$@" ;;
-esac
+chooses_accel "$@" || set -- -accel tcg "$@"
 if [ -n "$job_out" ]; then
     set -- -serial "file:$job_out" "$@"
 elif [ -n "$job" ]; then

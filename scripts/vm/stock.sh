@@ -70,10 +70,7 @@ recording=${kept:-$run/recording}
 # If the arguments do not choose an accelerator, use TCG without
 # cmpxchg16b, which QEMU 7.2 sometimes emulates wrongly, and with one thread,
 # because several threads disturb a kernel that patches its code.
-case " $* " in
-*" -accel "*|*" -enable-kvm "*|*accel=*) ;;
-*) set -- -accel tcg,thread=single -cpu qemu64,-cx16 "$@" ;;
-esac
+chooses_accel "$@" || set -- -accel tcg,thread=single -cpu qemu64,-cx16 "$@"
 
 # record_guest OPTION... -- QEMU ARGS...: run `hypertrace record` with these
 # options; add options for a QEMU without a display and without reboots
