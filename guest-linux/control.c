@@ -529,7 +529,7 @@ void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			if (ret == -EAGAIN && !over)
 				continue;
 			/*
-			 * ENODEV: the host has ended, or another one has
+			 * ENODEV: the host has ended, or a new host has
 			 * attached.  The next host reads the ring's events and
 			 * the number of discarded events at the takeover, so
 			 * this needs no warning.

@@ -395,10 +395,10 @@ static int find_device(struct ht_ioc_info *info)
 }
 
 /*
- * Open the device that this process used before.  If there is none, or it
- * cannot be opened, open another, unless HYPERTRACE_DEVICE has a value.
- * Another device, or one that was suspended or has another host now, does not
- * have the classes of this process: register all of them.
+ * Open the device that this process used before. If this process used no
+ * device, or cannot open that one, open another, unless HYPERTRACE_DEVICE has a
+ * value. Another device, or one that was suspended or has another host now,
+ * does not have the classes of this process: register all of them.
  */
 static int open_device(struct ht_ioc_info *info)
 {

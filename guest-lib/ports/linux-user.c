@@ -119,7 +119,7 @@ static int next_node(int above)
 
 /*
  * Open the first of the module's nodes or, if none can be opened, the first
- * ivshmem device that can be opened.  If there is none, return the first error
+ * ivshmem device that can be opened.  If all fail, return the first error
  * other than -ENODEV of the ivshmem devices, or else of the nodes, or -ENODEV.
  */
 static int open_first(struct ht_device **dev)

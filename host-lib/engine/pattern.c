@@ -69,7 +69,7 @@ static const char *next_character(const char *s)
 
 /*
  * Test whether a pattern matches a name.  After a mismatch, let only the last
- * '*' so far match one more byte: what an earlier '*' matches need not change.
+ * '*' so far match one more byte: the text of an earlier '*' need not change.
  */
 bool ht_pattern_match(const char *pattern, const char *name)
 {

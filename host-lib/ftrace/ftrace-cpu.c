@@ -47,7 +47,7 @@ typedef struct Writer {
 
 /*
  * Return the number of the sub-buffer at a guest address, or HT_FT_NO_SLOT if
- * there is none
+ * no sub-buffer begins there
  */
 static uint32_t slot_of(const HtFtCpu *c, uint64_t address)
 {

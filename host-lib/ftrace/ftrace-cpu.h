@@ -10,7 +10,7 @@
 #define HT_FT_NO_SLOT UINT32_MAX
 
 /**
- * HtFtStepBack: what happened between a piece and the processor's previous one
+ * HtFtStepBack: kind of change between a piece and the processor's previous one
  */
 typedef enum HtFtStepBack {
     HT_FT_STEP_NONE,

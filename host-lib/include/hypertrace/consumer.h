@@ -3,8 +3,8 @@
  * hypertrace: consume the events of one stream, of any channel
  *
  * ht_consumer_ring() copies the bytes of the events from a ring.
- * ht_consumer_feed() and ht_consumer_fetched() get the bytes from the caller,
- * who has copied them.  All three functions check the events and deliver them.
+ * ht_consumer_feed() and ht_consumer_fetched() get bytes that the caller has
+ * copied.  All three functions check the events and deliver them.
  *
  * Context: the caller serializes all calls for a stream.
  */

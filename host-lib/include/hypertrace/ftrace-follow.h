@@ -152,8 +152,8 @@ typedef struct HtFtFollow HtFtFollow;
 
 /**
  * ht_ft_follow_new: start to follow a ring
- * @mem: the memory; copied.  What it refers to must stay valid until
- *       ht_ft_follow_free()
+ * @mem: the memory; copied.  The objects to which it points must stay valid
+ *       until ht_ft_follow_free()
  * @ring: the ring; the follower takes ownership
  * @ops: the callbacks; must stay valid as well
  * @opaque: passed to @ops
@@ -181,12 +181,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtFollow, ht_ft_follow_free)
  *
  * On a host with weak memory ordering, a poll passes on only what the previous
  * poll saw.  To get the last events of a guest that no longer runs, poll until
- * ht_ft_follow_more() returns false, and then once more in the same way.
+ * ht_ft_follow_more() returns false, and then a second time until it returns
+ * false.
  *
- * Returns: the number of bytes of records passed on; 0 if there were none,
- * though ht_ft_follow_more() may return true, or the next poll may pass on what
- * this one saw; -errno if there were none and the memory of a processor cannot
- * be read.  The other processors are followed in any case.
+ * Returns: the number of bytes of records passed on; -errno if no record was
+ * passed on and the memory of a processor cannot be read.  The other processors
+ * are followed in any case.  After 0, further polls may pass on records, see
+ * above.
  */
 int64_t ht_ft_follow_look(HtFtFollow *f);
 

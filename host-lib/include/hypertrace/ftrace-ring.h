@@ -172,7 +172,7 @@ void ht_ft_ring_free(HtFtRing *ring);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtRing, ht_ft_ring_free)
 
 /**
- * ht_ft_ring_grow: add processors that have got a part since the last call
+ * ht_ft_ring_grow: add the processors that are new since the last call
  * @mem: the memory
  * @ring: a boot-mapped ring
  *

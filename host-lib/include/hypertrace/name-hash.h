@@ -3,7 +3,7 @@
  * hypertrace: hash names that a guest chose
  *
  * g_str_hash() has no key, so a guest can choose a million names with the same
- * hash; each look-up would then compare all of them.
+ * hash; each search would then compare all of them.
  */
 #ifndef HYPERTRACE_NAME_HASH_H
 #define HYPERTRACE_NAME_HASH_H

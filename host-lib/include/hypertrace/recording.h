@@ -299,9 +299,9 @@ bool ht_rec_writer_flush(HtRecWriter *w, GError **error);
  * ht_rec_writer_bytes: get the size of a recording
  * @w: the writer
  *
- * Returns: number of bytes of the pieces, with headers, and of the log that the
- * writer has got so far; for a recording in memory, number of bytes that its
- * pieces take now, without the log
+ * Returns: the number of bytes that were passed to the writer so far: the
+ * pieces, with headers, and the log.  For a recording in memory, the number of
+ * bytes that its pieces take now, without the log
  */
 uint64_t ht_rec_writer_bytes(const HtRecWriter *w);
 

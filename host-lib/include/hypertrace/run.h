@@ -31,7 +31,7 @@ typedef struct HtStreamInfo {
 bool ht_stream_name_copy(char *dst, const void *src);
 
 /**
- * HtRun.flags: what a run stands for
+ * HtRun.flags: kinds of a run
  * @HT_RUN_OPEN: the stream was opened, or a saved or inherited instance is
  *               continued; there are no events
  * @HT_RUN_CLOSE: the stream was closed; there are no events, and @discarded is

@@ -180,13 +180,13 @@ void ht_server_free(HtServer *s);
 size_t ht_server_exchange(HtServer *s, void *msgs, size_t size);
 
 /**
- * ht_server_consume: consume what a stream's producer has committed
+ * ht_server_consume: consume the events that a stream's producer has committed
  * @s: the server
  * @stream: less than the number of streams
  * @most: start no further packet after this many bytes; not used with
  *        HtServerOps.take
  *
- * Returns: what HtServerOps.take returned; without that callback, the number of
+ * Returns: the result of HtServerOps.take; without that callback, the number of
  * bytes consumed: 0 if nothing was pending, or the stream is not OPEN or was
  * stopped
  */
