@@ -662,6 +662,7 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     int i;
 
     if (ht_ft_mem_read(c->mem, c->geo.meta, line, sizeof(line))) {
+        c->behind = true;
         return -EIO;
     }
     /*
@@ -712,7 +713,7 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     if (c->synced && look->taken->len != taken) {
         prepare(c, look);
     }
-    c->behind = walk == WALK_BEHIND || walk == WALK_AGAIN;
+    c->behind = walk != WALK_DONE;
     c->looked |= !c->behind;
     if (walk == WALK_DONE && w.begun && !c->holds) {
         c->before = begin;

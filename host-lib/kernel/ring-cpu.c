@@ -630,8 +630,8 @@ int ht_list_collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     if (c->relaxed) {
         note_writer(l, &l->lag);
     }
-    c->behind = walk == HT_LIST_MORE;
-    look->more |= c->behind;
+    c->behind = walk != HT_LIST_DONE;
+    look->more |= walk == HT_LIST_MORE;
     c->looked |= !c->behind;
     if (walk == HT_LIST_DONE) {
         c->before = begin;

@@ -192,8 +192,9 @@ static void test_before_relaxed(void)
 
 /*
  * Promise: if a page of one processor cannot be read, the events of the other
- * processors are delivered; the events of this processor are delivered once the
- * page can be read.
+ * processors are delivered. The events of this processor are delivered once the
+ * page can be read, and do not count as written since: ht_ft_follow_alive()
+ * stays false.
  */
 static void test_unreadable(void)
 {
@@ -215,6 +216,7 @@ static void test_unreadable(void)
     t.bad_at = 0;
     look(&t);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 1).events, ==, 10);
+    g_assert_false(ht_ft_follow_alive(t.f));
     test_end(&t);
 }
 

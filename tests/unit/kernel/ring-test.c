@@ -452,6 +452,31 @@ static void test_many(void)
     finish(&t);
 }
 
+/*
+ * Events of a node that could not be read at first are delivered later, and do
+ * not count as written since: ht_ft_follow_alive() stays false.
+ */
+static void test_unreadable(void)
+{
+    uint64_t at, page;
+    Test t;
+
+    start(&t, 1, 8, 3, 0);
+    event(&t, 0);
+    at = t.g.cpu[0].tail + t.g.layout.node_page;
+    page = lg_get(&t.g, at);
+    lg_put(&t.g, at, page + 1);
+    g_assert_cmpint(ht_ft_follow_look(t.f), <, 0);
+    lg_put(&t.g, at, page);
+    settle(&t);
+    g_assert_cmpuint(t.seen[0].events, ==, 1);
+    g_assert_false(ht_ft_follow_alive(t.f));
+    event(&t, 0);
+    settle(&t);
+    g_assert_true(ht_ft_follow_alive(t.f));
+    finish(&t);
+}
+
 int main(int argc, char **argv)
 {
     unsigned i;
@@ -471,5 +496,6 @@ int main(int argc, char **argv)
     g_test_add_func("/kernel-ring/reset", test_reset);
     g_test_add_func("/kernel-ring/bounded", test_bounded);
     g_test_add_func("/kernel-ring/many", test_many);
+    g_test_add_func("/kernel-ring/unreadable", test_unreadable);
     return g_test_run();
 }
