@@ -29,12 +29,7 @@ typedef struct Stream {
     bool ended;
     /* bytes of the file were skipped after the last valid piece */
     bool skipped;
-    HtFtPiece piece;
-    /* of the last piece that was returned: epoch (upper half) and segment */
-    uint64_t part;
-    uint64_t host_ns;           /* HtFtPiece.host_after of that piece */
-    /* HtFtPiece.end_ns of the piece before @piece */
-    uint64_t last_ns;
+    HtFtPiece piece;            /* the last valid piece; all 0: none yet */
     /* reading pages: @piece was parsed and is not part of a page yet */
     bool ahead;
     HtFtIter it;
@@ -372,8 +367,6 @@ void ht_rec_rewind(HtRecording *r)
         s->offset = 0;
         s->pos = s->end = 0;
         s->ended = !s->exists;
-        s->last_ns = 0;
-        s->part = s->host_ns = 0;
         s->skipped = false;
         s->ahead = false;
         s->lost = false;
@@ -486,12 +479,13 @@ static uint64_t part_of(uint32_t epoch, uint32_t segment)
  * earlier epoch.  In one segment, the recorder appends pieces in the order in
  * which it read them.
  */
-static bool is_copy(const Stream *s, const HtFtPiece *p)
+static bool is_copy(const HtFtPiece *last, const HtFtPiece *p)
 {
+    uint64_t last_part = part_of(last->epoch, last->segment);
     uint64_t part = part_of(p->epoch, p->segment);
 
-    return part < s->part ? p->host_after <= s->host_ns :
-           part == s->part && p->host_after < s->host_ns;
+    return part < last_part ? p->host_after <= last->host_after :
+           part == last_part && p->host_after < last->host_after;
 }
 
 /* Parse the next piece; its data stays in the buffer until the next call */
@@ -500,9 +494,8 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
     Stream *s = &r->streams[cpu];
     HtRecPieceHeader h;
 
-    s->last_ns = s->piece.end_ns;
     while (!s->ended) {
-        HtFtPiece *p = &s->piece;
+        HtFtPiece p;
 
         if (!stream_fill(r, s, sizeof(h))) {
             break;
@@ -517,7 +510,7 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
         if (!stream_fill(r, s, sizeof(h) + ht_le32(h.size))) {
             break;
         }
-        *p = (HtFtPiece) {
+        p = (HtFtPiece) {
             .cpu = cpu,
             .slot = ht_le32(h.slot),
             .from = ht_le32(h.from),
@@ -528,25 +521,24 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
             .epoch = ht_le32(h.epoch),
             .segment = ht_le32(h.segment),
             .flags = ht_le32(h.flags) | (s->skipped ? HT_FT_PIECE_LOST : 0),
-            .lost_from_ns = s->last_ns,
+            .lost_from_ns = s->piece.end_ns,
             .lost_estimate = ht_le32(h.lost),
             .host_before = ht_le64(h.host_before),
             .host_after = ht_le64(h.host_after),
         };
-        if (!piece_scan(p)) {
+        if (!piece_scan(&p)) {
             s->pos += 4;
             r->damaged += 4;
             s->skipped = true;
             continue;
         }
-        s->pos += sizeof(h) + p->size;
-        if (!is_copy(s, p)) {
-            s->part = part_of(p->epoch, p->segment);
-            s->host_ns = p->host_after;
+        s->pos += sizeof(h) + p.size;
+        if (!is_copy(&s->piece, &p)) {
+            s->piece = p;
             s->skipped = false;
             return true;
         }
-        r->damaged += sizeof(h) + p->size;
+        r->damaged += sizeof(h) + p.size;
         s->skipped = true;
     }
     if (!s->ended) {
@@ -580,7 +572,8 @@ static bool stream_event(HtRecording *r, uint32_t cpu)
             s->order_ns = 0;
         }
         if (s->piece.flags & HT_FT_PIECE_LOST) {
-            s->lost_from_ns = s->lost ? s->lost_from_ns : s->last_ns;
+            s->lost_from_ns = s->lost ? s->lost_from_ns :
+                              s->piece.lost_from_ns;
             s->lost_estimate = s->piece.lost_estimate +
                                (s->lost ? s->lost_estimate : 0);
             s->lost = true;

@@ -182,8 +182,9 @@ static void test_damage(void)
     g_autoptr(GByteArray) bytes = NULL;
     g_autofree char *info = NULL, *cpu0 = NULL, *cpu1 = NULL;
     /*
-     * pieces that are appended in this order; @copy: counts as damage. The last
-     * two rows are as of a recorder that follows two rings at once.
+     * pieces that are appended in this order; @copy: counts as damage, and is
+     * a gap that begins at the end of the last valid piece. The last two rows
+     * are as of a recorder that follows two rings at once.
      */
     static const struct {
         uint32_t epoch;
@@ -195,7 +196,8 @@ static void test_damage(void)
         { 4, 2000, false }, { 5, 2001, false },
     };
     uint32_t number = 0, i;
-    uint64_t damaged;
+    uint64_t damaged, last_ns = 1000;
+    bool gap = false;
     HtRecEvent ev;
 
     dir = g_dir_make_tmp("ht-more-XXXXXX", NULL);
@@ -224,12 +226,20 @@ static void test_damage(void)
                     rows[i].epoch);
         ht_put_le64(bytes->data + offsetof(HtRecPieceHeader, host_after),
                     rows[i].host_after);
+        ht_put_le64(bytes->data + offsetof(HtRecPieceHeader, base_ns),
+                    2000 + i);
         append("cpu0", bytes->data, bytes->len);
         ht_rec_more(r, UINT64_MAX);
         g_assert_true(ht_rec_next(r, &ev) != rows[i].copy);
-        while (ht_rec_next(r, &ev)) {
+        if (!rows[i].copy) {
             g_assert_cmpuint(ev.epoch, ==, rows[i].epoch);
+            g_assert_cmpuint(ev.ns, ==, 2000 + i);
+            g_assert_true(ev.lost_before == gap);
+            g_assert_cmpuint(ev.lost_from_ns, ==, gap ? last_ns : 0);
+            last_ns = ev.ns;
         }
+        gap = rows[i].copy;
+        g_assert_false(ht_rec_next(r, &ev));
         damaged += rows[i].copy ? bytes->len : 0;
         g_assert_cmpuint(ht_rec_damaged(r), ==, damaged);
     }
