@@ -110,6 +110,16 @@ def test_lost_events_are_unknown_time(tmp_path):
     assert one["unknown_ns"] == 700
 
 
+def test_modes_before_a_gap_stay_unknown(tmp_path):
+    """The first change of a vCPU's mode after a gap shows the mode since the gap only."""
+    (one,) = vcpus(make(tmp_path / "rec", [[
+        piece([(1000, switch(IDLE, RUNS, VCPU)), (1300, switch(VCPU, WAITS, IDLE))]),
+        piece([(2000, switch(IDLE, RUNS, VCPU)), (2050, event(EXIT, 11, 0x7b, 0)),
+               (2060, switch(VCPU, RUNS, IDLE))], lost=True)]], "11 10 CPU 0/KVM\n"))["vcpus"]
+    assert (one["running"]["ns"], one["guest_ns"], one["exits_ns"]) == (360, 50, 10)
+    assert one["unknown_ns"] == 300 + 700
+
+
 def expected(path):
     """Compute the sums that vcpus must print, from the text of report."""
     sums = collections.defaultdict(collections.Counter)

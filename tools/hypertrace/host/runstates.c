@@ -177,6 +177,7 @@ static void end_state(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
     }
     if (gap) {
         v->mode = HT_MODE_UNKNOWN;
+        v->unknown_kept = v->modes[HT_MODE_UNKNOWN];
         v->halt = false;
     }
 }
@@ -219,10 +220,10 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
     } else if (v->mode == HT_MODE_UNKNOWN) {
         /*
          * No event has shown a change of the mode since it became unknown:
-         * count all time of unknown mode as time in mode @from.
+         * count the time since then as time in mode @from.
          */
-        v->modes[from] += v->modes[HT_MODE_UNKNOWN];
-        v->modes[HT_MODE_UNKNOWN] = 0;
+        v->modes[from] += v->modes[HT_MODE_UNKNOWN] - v->unknown_kept;
+        v->modes[HT_MODE_UNKNOWN] = v->unknown_kept;
         add_mode(x, v, from, t);
     } else {
         add_mode(x, v, v->mode, t);
@@ -251,6 +252,7 @@ static void reset(HtRunstates *x, HtVcpuSums *v, uint64_t t)
     memset(v->intervals, 0, sizeof(v->intervals));
     memset(v->modes, 0, sizeof(v->modes));
     v->preempted = v->woken = v->unknown = v->halted = v->open_exits = 0;
+    v->unknown_kept = 0;
     v->mode_since = t;
     v->taken_since = t;
 }

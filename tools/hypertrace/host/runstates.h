@@ -220,6 +220,8 @@ typedef struct HtVcpuSums {
     uint64_t exit_ticks;
     HtRunMode mode;
     uint64_t mode_since;
+    /* part of @modes[HT_MODE_UNKNOWN] that is before the last loss of events */
+    uint64_t unknown_kept;
     /* the vCPU's last exit was for HLT, and no entry has followed yet */
     bool halt;
     /* time up to which the vCPU's present wait has been added to its takers */
@@ -370,8 +372,9 @@ void ht_runstates_close(HtRunstates *x, HtVcpuSums *v, uint64_t t);
 /**
  * ht_runstates_mode: a running vCPU changes its mode
  * @from: the mode that the event ends. It is used only if the mode is not known
- *        and no events were lost since the last change of state: then all
- *        earlier time of HT_MODE_UNKNOWN is counted as time of this mode
+ *        and no events were lost since the last change of state: then the time
+ *        of HT_MODE_UNKNOWN since events were last lost is counted as time of
+ *        this mode
  * @to: the new mode
  * @t: time of the change
  */
