@@ -93,22 +93,22 @@ static void append(HtTimeMap *m, const HtTimeSegment *s,
 }
 
 /*
- * Limit the dates of earlier epochs to the date at which the present epoch
- * begins: dates must not decrease.  ht_time_map_load() refuses a saved map if
- * its dates decrease.
+ * Limit each date to the next one: dates must not decrease.  ht_time_map_load()
+ * refuses a saved map if its dates decrease.  The true times do not decrease
+ * either, so the true time of a lowered date is at most the next date plus its
+ * error.
  */
-static void cut_past(HtTimeMap *m)
+static void cut_dates(HtTimeMap *m)
 {
     unsigned i;
 
-    for (i = m->epoch; i-- > 0;) {
+    for (i = m->count - 1; i-- > 0;) {
         HtTimeSegment *s = &m->seg[i];
 
-        if (s->ns <= s[1].ns) {
-            break;
+        if (s->ns > s[1].ns) {
+            s->ns = s[1].ns;
+            s->bound_ns = MAX(s->bound_ns, s[1].bound_ns);
         }
-        s->ns = s[1].ns;
-        s->bound_ns = MAX(s->bound_ns, s[1].bound_ns);
     }
 }
 
@@ -127,7 +127,7 @@ static void begin_epoch(HtTimeMap *m, uint64_t counter, uint64_t ns,
     m->epoch = m->count - 1;
     m->first = counter;
     m->first_at = *t;
-    cut_past(m);
+    cut_dates(m);
 }
 
 /*
@@ -145,7 +145,10 @@ static bool carry(const HtTimeMap *m, const HtTimeInterval *t, uint64_t ticks,
     return now->lo <= now->hi;
 }
 
-/* Move the bounds @now back by @ticks and intersect the bounds @t with them */
+/*
+ * Move the bounds @now back by @ticks and intersect the bounds @t with them; if
+ * the intersection is empty, keep @t
+ */
 static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
                        uint64_t ticks, HtTimeInterval *t)
 {
@@ -154,11 +157,13 @@ static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
 
     /*
      * The intersection can be empty by rounding, or if the rate between two
-     * earlier readings is outside the limits that later readings gave.  Then
-     * keep the end of @t that is nearest to the other bounds.
+     * earlier readings is outside the limits that later readings gave.
      */
-    t->lo = MIN(MAX(t->lo, lo), t->hi);
-    t->hi = MAX(MIN(t->hi, hi), t->lo);
+    lo = MAX(lo, t->lo);
+    hi = MIN(hi, t->hi);
+    if (lo <= hi) {
+        *t = (HtTimeInterval) { lo, hi };
+    }
 }
 
 /*
@@ -191,8 +196,8 @@ static void learn_rate(HtTimeMap *m, uint64_t counter,
 }
 
 /*
- * Date all readings of the epoch in the middle of their bounds, or later if
- * dates would decrease otherwise
+ * Date all readings of the epoch in the middle of their bounds, or at another
+ * time if dates would decrease otherwise
  */
 static void redate(HtTimeMap *m)
 {
@@ -214,6 +219,7 @@ static void redate(HtTimeMap *m)
         m->seg[i].ns = ns;
         m->seg[i].bound_ns = MAX(t->hi - ns, ns - t->lo);
     }
+    cut_dates(m);
     for (i = m->epoch; i < last; i++) {
         uint64_t ticks = m->seg[i + 1].counter - m->seg[i].counter;
 
@@ -229,7 +235,6 @@ static void redate(HtTimeMap *m)
                              ht_time_scale(ticks / 2 + 1, spread) + 1;
     }
     m->seg[last].mult = CLAMP(m->mean, m->slowest, m->fastest);
-    cut_past(m);
 }
 
 /*

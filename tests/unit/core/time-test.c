@@ -244,6 +244,39 @@ static void test_loadable(void)
 }
 
 /*
+ * The first reading has a wide bound, so any rate is possible. The rate then
+ * rises by ten times HT_TIME_WANDER_PPM, and contradicts the bounds of the
+ * readings before. Promise: no bound is smaller than the real error.
+ */
+static void test_rate_changes(void)
+{
+    const unsigned n = HT_TIME_SEGMENTS + 4;
+    uint64_t truth[HT_TIME_SEGMENTS + 4];
+    uint64_t counter = 0, ns = SECOND;
+    HtTimeMap m;
+    unsigned i;
+
+    ht_time_map_init(&m, SECOND);
+    ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
+    for (i = 0; i < n; i++) {
+        uint64_t bound = i ? 5000 : 250000;
+
+        truth[i] = ns;
+        ht_time_map_sample(&m, counter, ns - bound + 50, bound);
+        counter += i == n - 2 ? 100 * SECOND : 60000000;
+        ns += i == n - 2 ? 100 * SECOND + 50000000 : 60000000;
+    }
+    check_loads(&m);
+    g_assert_cmpuint(m.epoch, ==, 0);
+    g_assert_cmpuint(m.count, ==, HT_TIME_SEGMENTS);
+    for (i = 0; i < m.count; i++) {
+        int64_t error = m.seg[i].ns - truth[n - m.count + i];
+
+        g_assert_cmpuint(ABS(error), <=, m.seg[i].bound_ns);
+    }
+}
+
+/*
  * Promise: if the counter jumps forward, for example because the guest writes
  * its TSC, dates after the jump follow the first reading after it.
  */
@@ -591,6 +624,7 @@ int main(int argc, char **argv)
     g_test_add_func("/time/break", test_break);
     g_test_add_func("/time/frequency", test_frequency);
     g_test_add_func("/time/loadable", test_loadable);
+    g_test_add_func("/time/rate-changes", test_rate_changes);
     g_test_add_func("/time/jump", test_jump);
     g_test_add_func("/time/reset", test_reset);
     g_test_add_func("/time/forget", test_forget);
