@@ -95,12 +95,14 @@ struct HtGuestKernel {
  * @mem: the guest's memory, with or without ranges
  * @image: the kernel's image
  * @offset: offset in the memory of the kernel's first byte (_text)
+ * @early: set to true if the image's version line is there, but the kernel has
+ *         not initialized itself yet; else not changed; or NULL
  *
  * Returns: the kernel, for ht_guest_kernel_free(); NULL if this kernel is not
  * there, or if it has not initialized itself yet
  */
 HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
-                                   uint64_t offset);
+                                   uint64_t offset, bool *early);
 
 /**
  * ht_guest_kernel_newest: choose the kernel that runs

@@ -170,7 +170,7 @@ static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
     bytes = copy_kernel(s, offset, size);
     g_clear_error(&s->why);
     image = ht_kernel_image_from_memory(bytes, p->machine, p->text, &s->why);
-    k = image ? ht_guest_kernel_try(&s->mem, image, offset) : NULL;
+    k = image ? ht_guest_kernel_try(&s->mem, image, offset, NULL) : NULL;
     if (k) {
         /*
          * Free the copy's code and data: a guest may have many kernels, and

@@ -45,11 +45,7 @@ struct HtKernelSearch {
     uint64_t next;
     GPtrArray *found;           /* elements: HtGuestKernel */
     GArray *seen;               /* elements: Seen */
-    /*
-     * number of candidates that have the first LOOK bytes of the version line,
-     * but that ht_guest_kernel_try() refused
-     */
-    unsigned early;
+    bool early;                 /* as set by ht_guest_kernel_try() */
 };
 
 /* Test whether all candidates of @piece are candidates of an earlier span */
@@ -116,7 +112,7 @@ void ht_kernel_search_free(HtKernelSearch *s)
 void ht_kernel_search_restart(HtKernelSearch *s)
 {
     g_ptr_array_set_size(s->found, 0);
-    s->early = 0;
+    s->early = false;
     s->span = 0;
     s->next = 0;
 }
@@ -153,11 +149,9 @@ static int try_place(HtKernelSearch *s, uint64_t offset)
     if (memcmp(is, version, len) || s->found->len == FOUND_MAX) {
         return 0;
     }
-    k = ht_guest_kernel_try(&s->mem, s->image, offset);
+    k = ht_guest_kernel_try(&s->mem, s->image, offset, &s->early);
     if (k) {
         g_ptr_array_add(s->found, k);
-    } else {
-        s->early++;
     }
     return 0;
 }

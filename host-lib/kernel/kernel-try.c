@@ -452,7 +452,7 @@ static void find_canary(HtGuestKernel *k)
 }
 
 HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
-                                   uint64_t offset)
+                                   uint64_t offset, bool *early)
 {
     g_autoptr(HtGuestKernel) k = g_new0(HtGuestKernel, 1);
     uint64_t end;
@@ -465,9 +465,13 @@ HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
     end = link_of(k, "_end");
     if (end <= k->text || end - k->text > KERNEL_MAX ||
         end - k->text > mem->mem->size ||
-        offset > mem->mem->size - (end - k->text) || !has_banner(k, image) ||
-        !(k->pages.machine == HT_MACHINE_X86_64 ? try_x86(k) :
-          try_arm64(k))) {
+        offset > mem->mem->size - (end - k->text) || !has_banner(k, image)) {
+        return NULL;
+    }
+    if (!(k->pages.machine == HT_MACHINE_X86_64 ? try_x86(k) : try_arm64(k))) {
+        if (early) {
+            *early = true;
+        }
         return NULL;
     }
     k->text += k->slide;

@@ -18,6 +18,8 @@
 #define KM_SYSCALLS 0x2000u
 /* Offset from _text of linux_banner, in bytes. A search compares this text. */
 #define KM_BANNER   0x1000u
+/* Offset in this text of the number of the build, a digit */
+#define KM_BUILD    33u
 
 typedef enum KmLayout {
     /* the offsets precede the names; per-CPU symbols are absolute */
