@@ -8,6 +8,7 @@
 #include "hypertrace/base.h"
 #include <sys/file.h>
 
+#include "cli/command.h"
 #include "cli/folder.h"
 #include "record/flight-dir.h"
 
@@ -204,13 +205,14 @@ void ht_flight_dir_close(HtFlightDir *d)
 HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error)
 {
     g_autofree char *path = g_build_filename(d->path, HIDDEN, NULL);
-    g_autoptr(GPtrArray) names = list(d, error);
+    g_autoptr(GError) unread = NULL;
+    g_autoptr(GPtrArray) names = list(d, &unread);
     unsigned i;
 
     if (!names) {
-        return NULL;
+        ht_notice("no old recording is removed: %s", unread->message);
     }
-    for (i = 0; i + d->keep <= names->len; i++) {
+    for (i = 0; names && i + d->keep <= names->len; i++) {
         ht_flight_dir_remove(d->fd, names->pdata[i]);
     }
     ht_flight_dir_remove(d->fd, HIDDEN);

@@ -72,7 +72,8 @@ void ht_flight_dir_close(HtFlightDir *d);
  * @d: the folder
  * @error: set on failure
  *
- * First removes the oldest recordings until fewer than @d->keep are left.
+ * First removes the oldest recordings until fewer than @d->keep are left. If
+ * the folder cannot be listed, prints a notice and removes none.
  * Does not remove folders with names of another form than "12-panic".
  *
  * Return: its writer; NULL on failure
