@@ -107,6 +107,13 @@ static bool are_qemu_options(char **argv)
     return *argv;
 }
 
+static bool is_option(const char *arg, const char * const *list)
+{
+    const char *name = option_name(arg);
+
+    return name && is_in(name, list);
+}
+
 /*
  * Find the word that is QEMU's name. Words before it belong to a program that
  * starts QEMU. Returns false if the program is probably not QEMU.
@@ -119,17 +126,25 @@ static bool find_program(HtQemu *q, char **argv)
         return true;
     }
     for (i = 1; argv[i]; i++) {
-        /*
-         * A short name (qemu, kvm) may also be an argument, for example the
-         * user in "sudo -u qemu". So an option must follow it.
-         */
-        if (is_long_name(argv[i]) ||
-            (is_short_name(argv[i]) && argv[i + 1] && argv[i + 1][0] == '-')) {
+        if (q->program && is_option(argv[i - 1], valued)) {
+            continue;           /* probably an argument of QEMU's option */
+        }
+        if (is_long_name(argv[i])) {
             q->program = i;
             return true;
         }
+        /*
+         * A short name (qemu, kvm) may also be an argument of the program that
+         * starts QEMU, as in "sudo -u qemu -g kvm qemu-kvm". So an option of
+         * QEMU must follow, and a later name is preferred.
+         */
+        if (is_short_name(argv[i]) && argv[i + 1] &&
+            (is_option(argv[i + 1], flags) ||
+             is_option(argv[i + 1], valued))) {
+            q->program = i;
+        }
     }
-    return are_qemu_options(argv + 1);
+    return q->program || are_qemu_options(argv + 1);
 }
 
 static HtMachine machine_named(const char *name)
