@@ -313,8 +313,8 @@ static const struct {
       Q "|-m|1G|-append||x" NODES(906, "0") "|-smbios|" SMBIOS,
       HT_RECORD_NODE, HT_RECORD_WORDS_LOADER, NULL },
     { "behind a program that closes descriptors",
-      "sudo|-E|" Q "|-m|1G|-kernel|KERNEL",
-      "sudo|-E|" Q "|-m|1G|-kernel|KERNEL"
+      "nice|sudo|-E|" Q "|-m|1G|-kernel|KERNEL",
+      "nice|sudo|-E|" Q "|-m|1G|-kernel|KERNEL"
       "|-object|memory-backend-ram,id=ht-ram,size=906M"
       "|-object|memory-backend-file,id=ht-top,size=118M,"
       "mem-path=/proc/PARENT/fd/100,share=on"

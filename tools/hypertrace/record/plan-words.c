@@ -111,14 +111,19 @@ char *ht_plan_descriptor(const HtQemu *q, int fd)
     };
     char **argv = (char **)q->argv->pdata;
     bool closed = is_script(argv[q->program]);
+    unsigned i;
 
-    if (q->program && is_among(argv[0], others)) {
-        if (has_user(argv, q->program)) {
-            return NULL;
-        }
-        closed = true;
-    } else if (q->program && !is_among(argv[0], plain)) {
+    if (q->program && !is_among(argv[0], others) &&
+        !is_among(argv[0], plain)) {
         return NULL;
+    }
+    for (i = 0; i < q->program; i++) {
+        if (is_among(argv[i], others)) {
+            if (has_user(argv + i, q->program - i)) {
+                return NULL;
+            }
+            closed = true;
+        }
     }
     return closed ? g_strdup_printf("/proc/%d/fd/%d", (int)getpid(), fd) :
            g_strdup_printf("/proc/self/fd/%d", fd);
