@@ -5,6 +5,7 @@ Promise: a probe reaches QEMU unchanged, and a recorder leaves nothing in the pr
 that becomes QEMU. A script that prints its arguments takes the place of QEMU.
 """
 
+import fcntl
 import json
 import os
 import signal
@@ -199,6 +200,33 @@ def test_no_qemu(world):
     out, err = p.communicate(timeout=60)
     assert (p.returncode, out) == (127, "")
     assert "HYPERTRACE_QEMU" in err
+
+
+def test_recorder_ended(world):
+    """If QEMU cannot be run, the status is 127, also if the recorder was killed
+    before. A lease on QEMU's file makes exec wait until the recorder has ended."""
+    qemu = Path(world[1]["HYPERTRACE_QEMU"])
+    qemu.write_text("#!/nowhere\n")
+    with qemu.open() as file:
+        try:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except OSError as e:
+            pytest.skip(f"this file system has no leases: {e}")
+        # The kernel sends this signal when a process waits for the lease.
+        before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        p = start(world, "-nodefaults")
+        end = time.monotonic() + 30
+        while fcntl.fcntl(file, fcntl.F_GETLEASE) == fcntl.F_WRLCK:
+            assert time.monotonic() < end and p.poll() is None
+            time.sleep(0.01)
+        recorder, = set(recorders(world[1])) - {p.pid}
+        os.kill(recorder, signal.SIGKILL)
+        while recorder in recorders(world[1]):
+            time.sleep(0.01)
+    out, err = p.communicate(timeout=60)
+    signal.signal(signal.SIGIO, before)
+    assert (p.returncode, out) == (127, "")
+    assert "cannot run" in err
 
 
 def test_rotation(world):
