@@ -282,12 +282,12 @@ static void put_number(char *p, unsigned n)
     *p = '\0';
 }
 
-static void node_path(unsigned n)
+static void node_path(char *to, unsigned n)
 {
     static const char prefix[] = "/dev/hypertrace";
 
-    ht_copy(path, prefix, sizeof(prefix) - 1);
-    put_number(path + sizeof(prefix) - 1, n);
+    ht_copy(to, prefix, sizeof(prefix) - 1);
+    put_number(to + sizeof(prefix) - 1, n);
 }
 
 /* Test whether a device can appear later */
@@ -322,7 +322,7 @@ static void choose_device(void)
 }
 
 /*
- * Open the device that the user has chosen, or that was tried last.  If that
+ * Open the device that the user has chosen, or that was opened last.  If that
  * fails, try /dev/hypertrace0 to 31, unless the user has chosen one.  Returns a
  * descriptor, the error of a device that could not be opened, or -ENODEV if
  * there is no device.
@@ -331,6 +331,7 @@ static void choose_device(void)
  */
 static int open_any(struct ht_ioc_info *info)
 {
+    char node[sizeof(path)];
     int fd = -ENODEV, r;
     unsigned n;
 
@@ -338,8 +339,11 @@ static int open_any(struct ht_ioc_info *info)
         fd = ht_node_open(path, info);
     }
     for (n = 0; fd < 0 && choice >= CHOICE_ANY && n < NODES_MAX; n++) {
-        node_path(n);
-        r = ht_node_open(path, info);
+        node_path(node, n);
+        r = ht_node_open(node, info);
+        if (r >= 0) {
+            strcpy(path, node);
+        }
         if (r >= 0 || (r != -ENOENT && r != -ENODEV && r != -ENXIO)) {
             fd = r;
         }

@@ -517,6 +517,8 @@ static void test_late(void)
     g_assert_cmpuint(steps_got(&h), ==, 100);
     /* before the library has found a device, no event counts as lost */
     g_assert_cmpuint(h.lost + h.told, ==, 0);
+    /* the program's start and its first event have tried each of 32 nodes */
+    g_assert_cmpuint(h.mark[0].opens, ==, 2 * 32);
     g_test_message("%u calls for 1000000 events", h.mark[1].opens);
     g_assert_cmpuint(h.mark[1].opens, <, 1000);
     node_host_free(&h);
