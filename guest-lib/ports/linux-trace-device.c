@@ -450,9 +450,19 @@ int ht_trace_attach(void)
 int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
                   const struct ht_stream_params *params)
 {
+    const uint32_t before = __atomic_load_n(&generation, __ATOMIC_RELAXED);
     struct ht_ioc_info info;
     int r = open_device(&info);
 
+    if (!r && info.generation != before) {
+        /*
+         * open_device() may have mapped the enable page.  This mapping keeps
+         * the open file, so a stream of this file would stay open for as long:
+         * open the device again for the stream.
+         */
+        close_device();
+        r = open_device(&info);
+    }
     if (!r) {
         map->ring_offset = info.ring_offset;
         opening.map = map;

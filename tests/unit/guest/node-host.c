@@ -115,6 +115,34 @@ static void peek_path(pid_t pid, uint64_t from, char *path, size_t size)
     path[i] = '\0';
 }
 
+/*
+ * Close the streams whose open file has been released, as the driver does.
+ * Return the number of streams that are open.
+ */
+static unsigned close_released(NodeHost *h)
+{
+    uint32_t i;
+    unsigned n = 0;
+
+    for (i = 0; i < ht_loopback_device(h->lb)->caps.streams; i++) {
+        struct flock lock = {
+            .l_type = F_WRLCK, .l_start = h->opened_by[i], .l_len = 1,
+        };
+
+        if (!h->opened_by[i]) {
+            continue;
+        }
+        g_assert_cmpint(fcntl(h->file, F_OFD_GETLK, &lock), ==, 0);
+        if (lock.l_type == F_UNLCK) {
+            h->lost += ht_loopback_close(h->lb, i);
+            h->opened_by[i] = 0;
+        } else {
+            n++;
+        }
+    }
+    return n;
+}
+
 static int command(NodeHost *h, const char *what)
 {
     unsigned n;
@@ -136,9 +164,10 @@ static int command(NodeHost *h, const char *what)
         h->emitted += n;
     } else if (sscanf(what, "take-%u", &n) == 1) {
         h->lost += ht_loopback_close(h->lb, n);
-        h->owner[n] = 0;
+        h->opened_by[n] = 0;
     } else if (!strcmp(what, "mark")) {
         g_assert_cmpuint(h->marks, <, NODE_MARKS);
+        h->now.streams = close_released(h);
         h->mark[h->marks++] = h->now;
         h->now = (NodeMark) { };
     } else {
@@ -147,16 +176,34 @@ static int command(NodeHost *h, const char *what)
     return -ENOENT;
 }
 
+/*
+ * Open the device.  The new open file has a number, its position, and a lock on
+ * the byte with this number.  The kernel drops the lock when it releases the
+ * open file: when all descriptors are closed and all mappings are removed.
+ */
+static int open_file(NodeHost *h)
+{
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", h->file);
+    struct flock lock = { .l_type = F_WRLCK, .l_len = 1 };
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    g_assert_cmpint(fd, >=, 0);
+    lock.l_start = ++h->files;
+    g_assert_cmpint(fcntl(fd, F_OFD_SETLK, &lock), ==, 0);
+    g_assert_cmpint(lseek(fd, h->files, SEEK_SET), ==, h->files);
+    return fd;
+}
+
 static int on_open(NodeHost *h, int listener, const struct seccomp_notif *req,
                    bool *handled)
 {
     struct seccomp_notif_addfd add = {
         .id = req->id,
         .flags = SECCOMP_ADDFD_FLAG_SEND,
-        .srcfd = h->file,
         .newfd_flags = req->data.args[2] & O_CLOEXEC,
     };
     char path[256];
+    int r;
 
     peek_path(req->pid, req->data.args[1], path, sizeof(path));
     *handled = true;
@@ -174,8 +221,11 @@ static int on_open(NodeHost *h, int listener, const struct seccomp_notif *req,
     if (h->denied) {
         return -h->denied;
     }
-    /* Returns 1: the ioctl() has also completed the process's openat() */
-    return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 1;
+    add.srcfd = open_file(h);
+    /* Return 1: the ioctl() has also completed the process's openat() */
+    r = ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 1;
+    close(add.srcfd);
+    return r;
 }
 
 static int on_info(NodeHost *h, pid_t pid, uint64_t arg)
@@ -187,69 +237,20 @@ static int on_info(NodeHost *h, pid_t pid, uint64_t arg)
     return poke(pid, arg, &info, sizeof(info)) ? 0 : -EFAULT;
 }
 
-/* Return whether a process has a stream's ring mapped. */
-static bool has_ring(pid_t pid, uint32_t stream)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/maps", (int)pid);
-    g_autofree char *offset = g_strdup_printf(" %08" PRIx64 " ",
-                                              (uint64_t)HT_MMAP_RING(stream));
-    g_autofree char *maps = NULL;
-    g_auto(GStrv) lines = NULL;
-    unsigned i;
-
-    if (!g_file_get_contents(path, &maps, NULL, NULL)) {
-        return false;
-    }
-    lines = g_strsplit(maps, "\n", -1);
-    for (i = 0; lines[i]; i++) {
-        if (strstr(lines[i], "memfd:hypertrace") && strstr(lines[i], offset)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /*
- * Return the process of a thread. Streams belong to the process, because they
- * may outlive the thread that opened them.
+ * Return the number of the open file of a process's descriptor; 0: the process
+ * has ended
  */
-static pid_t process_of(pid_t tid)
+static unsigned file_of(pid_t pid, int fd)
 {
-    g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)tid);
+    g_autofree char *path = g_strdup_printf("/proc/%d/fdinfo/%d", (int)pid, fd);
     g_autofree char *text = NULL;
-    const char *at = g_file_get_contents(path, &text, NULL, NULL) ?
-                     strstr(text, "\nTgid:") : NULL;
+    unsigned n = 0;
 
-    return at ? atoi(at + strlen("\nTgid:")) : tid;
-}
-
-/* Return whether the descriptor @fd of a process is the device. */
-static bool has_open(pid_t pid, int fd)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/fd/%d", (int)pid, fd);
-    g_autofree char *to = g_file_read_link(path, NULL);
-
-    return to && strstr(to, "memfd:hypertrace");
-}
-
-/*
- * Close each stream that its owner no longer maps, as the driver does. A thread
- * that has opened a stream may not have mapped it yet; until then it keeps its
- * descriptor of the device. Thread @tid opens another stream now, so it has
- * already mapped its previous stream.
- */
-static void close_unmapped(NodeHost *h, pid_t tid)
-{
-    uint32_t i;
-
-    for (i = 0; i < ht_loopback_device(h->lb)->caps.streams; i++) {
-        if (h->owner[i] &&
-            (h->opener[i] == tid || !has_open(h->opener[i], h->opened_as[i])) &&
-            !has_ring(h->owner[i], i)) {
-            h->lost += ht_loopback_close(h->lb, i);
-            h->owner[i] = 0;
-        }
+    if (g_file_get_contents(path, &text, NULL, NULL)) {
+        sscanf(text, "pos: %u", &n);
     }
+    return n;
 }
 
 static void one_message(NodeHost *h, pid_t pid, int fd, struct ht_msg *m)
@@ -257,7 +258,7 @@ static void one_message(NodeHost *h, pid_t pid, int fd, struct ht_msg *m)
     struct ht_msg_open *open = (struct ht_msg_open *)m;
 
     if (m->type == HT_MSG_STREAM_OPEN) {
-        close_unmapped(h, pid);
+        close_released(h);
     }
     if (m->type == HT_MSG_DISCARDED) {
         h->told += ((struct ht_msg_discarded *)m)->count;
@@ -269,9 +270,7 @@ static void one_message(NodeHost *h, pid_t pid, int fd, struct ht_msg *m)
         }
         if (m->type == HT_MSG_STREAM_OPEN && m->status == HT_STATUS_OK) {
             h->streams++;
-            h->owner[open->stream] = process_of(pid);
-            h->opener[open->stream] = pid;
-            h->opened_as[open->stream] = fd;
+            h->opened_by[open->stream] = file_of(pid, fd);
         }
     }
 }
@@ -399,7 +398,7 @@ static void finish(NodeHost *h)
 {
     uint32_t i;
 
-    close_unmapped(h, 0);
+    close_released(h);
     for (i = 0; i < ht_loopback_device(h->lb)->caps.streams; i++) {
         g_assert_cmpstr(ht_loopback_consumer(h->lb, i)->why, ==, "");
     }

@@ -23,6 +23,8 @@ typedef struct NodeMark {
     /* calls of openat() for /dev/hypertrace*, including failed ones */
     unsigned opens;
     unsigned ioctls;
+    /* streams that are open at the second command */
+    unsigned streams;
 } NodeMark;
 
 #define NODE_MARKS 16
@@ -45,9 +47,9 @@ typedef struct NodeMark {
  *        stream N after the process has unmapped its memory
  * @emitted: sum of the commands "emitted-N"
  * @streams: streams that were opened
- * @owner: by stream: id of the process that opened it; 0: it is not open
- * @opener: by stream: id of the thread that opened it
- * @opened_as: by stream: the descriptor by which this thread opened it
+ * @files: number of open files that the process got
+ * @opened_by: by stream: number of the open file that opened it; 0: it is not
+ *             open
  * @got: events by name: GUINT_TO_POINTER(count)
  * @lock: guards @got while the process runs
  * @now: calls since the last mark
@@ -67,9 +69,8 @@ typedef struct NodeHost {
     uint64_t lost;
     uint64_t emitted;
     unsigned streams;
-    int owner[HT_STREAMS_MAX];
-    int opener[HT_STREAMS_MAX];
-    int opened_as[HT_STREAMS_MAX];
+    unsigned files;
+    unsigned opened_by[HT_STREAMS_MAX];
     unsigned controls;
     GMutex lock;
     GHashTable *got;

@@ -83,6 +83,29 @@ static void child_stall(const char *value)
     emit(100);
 }
 
+static void *emit_once(void *opaque)
+{
+    ht_trace(probe, 1);
+    return opaque;
+}
+
+/*
+ * The device is replaced. Then a thread opens a stream, registers the classes
+ * on the new device, and ends.
+ */
+static void child_replaced(const char *value)
+{
+    pthread_t thread;
+
+    (void)value;
+    emit(1);
+    node_command("unplug");
+    node_command("plug");
+    g_assert_cmpint(pthread_create(&thread, NULL, emit_once, NULL), ==, 0);
+    pthread_join(thread, NULL);
+    node_command("mark");
+}
+
 static void child_late(const char *value)
 {
     (void)value;
@@ -188,12 +211,6 @@ static unsigned inherited(void)
 }
 
 static volatile bool ending;
-
-static void *emit_once(void *opaque)
-{
-    ht_trace(probe, 1);
-    return opaque;
-}
 
 static void *open_and_close(void *opaque)
 {
@@ -455,6 +472,7 @@ static const NodeChild children[] = {
     { "plain", child_plain },
     { "cancel", child_cancel },
     { "stall", child_stall },
+    { "replaced", child_replaced },
     { "late", child_late },
     { "busy", child_busy },
     { "fork", child_fork },
@@ -507,6 +525,20 @@ static void test_stall(void)
     check_stall(EBUSY, NULL);
     check_stall(ENODEV, NULL);
     check_stall(ENODEV, "unplug");
+}
+
+/*
+ * Promise: when a thread ends, its stream is closed, also if the thread was the
+ * first to use a new device.  The main thread's and the shared one are left.
+ */
+static void test_replaced(void)
+{
+    NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+
+    g_assert_cmpint(node_host_run(&h, "replaced", NULL), ==, 0);
+    g_assert_cmpuint(h.streams, ==, 3);
+    g_assert_cmpuint(h.mark[0].streams, ==, 2);
+    node_host_free(&h);
 }
 
 static void test_late(void)
@@ -687,6 +719,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/node/plain", test_plain);
     g_test_add_func("/guest/node/cancel", test_cancel);
     g_test_add_func("/guest/node/stall", test_stall);
+    g_test_add_func("/guest/node/replaced", test_replaced);
     g_test_add_func("/guest/node/late", test_late);
     g_test_add_func("/guest/node/busy", test_busy);
     g_test_add_func("/guest/node/fork", test_fork);
