@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from built import built
 from hypertrace import TOOL
 from scale import LONG
 
@@ -57,7 +58,11 @@ def make_world(tmp_path):
     link.symlink_to(Path(TOOL).resolve())
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path),
            "HYPERTRACE_QEMU": str(qemu),
-           "HYPERTRACE_RECORDINGS": str(tmp_path / "recordings")}
+           "HYPERTRACE_RECORDINGS": str(tmp_path / "recordings"),
+           "LD_PRELOAD": built("tests/unit/tool/syslog-file.so"),
+           "ASAN_OPTIONS": "verify_asan_link_order=0",
+           "HT_SYSLOG": str(tmp_path / "syslog")}
+    (tmp_path / "syslog").touch()
     return link, env, tmp_path
 
 
@@ -169,11 +174,27 @@ def test_kernel_words_only(world):
     ("RING_SIZE", "3k"), ("RECORD", "maybe"), ("RECORDINGS", "here")])
 def test_wrong_setting(world, name, value):
     """If a setting in the environment is wrong, the guest starts without a
-    recorder."""
+    recorder. The system's log names the setting."""
     world[1]["HYPERTRACE_" + name] = value
     out, err = start(world, "-nodefaults", "exit=5").communicate(timeout=60)
     assert (json.loads(out)["args"], err) == (["-nodefaults", "exit=5"], "")
     assert not recorders(world[1])
+    key = name.lower().replace("_", "-")
+    assert f"[emulator] {key}={value}: " in (world[2] / "syslog").read_text()
+
+
+def test_messages(world):
+    """With -daemonize, too, the messages of the recording go to the system's log, and not to
+    the standard error of QEMU's caller."""
+    kernel = world[2] / "kernel"
+    kernel.write_bytes(bytes(0x202) + b"HdrS" + bytes(512))
+    world[1]["PATH"] = "/nowhere"       # has no QEMU that boots the kernel
+    p = start(world, "-daemonize", "-kernel", str(kernel), "exit=0")
+    assert p.communicate(timeout=60)[1] == ""
+    log = (world[2] / "syslog").read_text()
+    assert f"booting {kernel} once" in log
+    assert "events will have numbers instead of names" in log
+    wait_for_none(world[1])
 
 
 @pytest.mark.parametrize("line", [

@@ -13,6 +13,7 @@
 
 #include <glib/gstdio.h>
 
+#include "cli/command.h"
 #include "hypertrace/ftrace-format.h"
 #include "hypertrace/symbols.h"
 #include "kernel/kernel.h"
@@ -99,8 +100,7 @@ static void write_cache(const HtKernel *k)
     g_autoptr(GError) error = NULL;
 
     if (g_mkdir_with_parents(base, 0777) || !g_mkdtemp_full(tmp, 0777)) {
-        fprintf(stderr, "hypertrace: cannot write to %s: %s\n", base,
-                g_strerror(errno));
+        ht_error("cannot write to %s: %s", base, g_strerror(errno));
         return;
     }
     g_key_file_set_string(keys, "kernel", "release", k->release);
@@ -113,7 +113,7 @@ static void write_cache(const HtKernel *k)
         !g_file_set_contents(formats, k->formats, k->formats_size, &error) ||
         !g_file_set_contents(kallsyms, k->kallsyms, k->kallsyms_size,
                              &error)) {
-        fprintf(stderr, "hypertrace: %s\n", error->message);
+        ht_error("%s", error->message);
         remove_dir(tmp);
     } else {
         /*
@@ -214,8 +214,8 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
     if (k) {
         return g_steal_pointer(&k);
     }
-    fprintf(stderr, "hypertrace: booting %s once for its event formats; this "
-            "takes some seconds\n", path);
+    ht_notice("booting %s once for its event formats; this takes some seconds",
+              path);
     text = ht_kernel_guest(content, &image, qemu, busybox, DEADLINE_S, &size,
                            error);
     if (!text) {
