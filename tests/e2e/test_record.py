@@ -23,6 +23,7 @@ import pytest
 
 import call_graph
 import markers
+from built import built
 
 BUILD = Path(os.environ.get("HT_BUILD", ""))
 HYPERTRACE = BUILD / "tools/hypertrace/hypertrace"
@@ -684,9 +685,13 @@ def test_query(env, tmp_path):
 
 def test_daemonize(env, tmp_path):
     """The command returns when QEMU is in the background; the recorder stays
-    there and ends when QEMU ends."""
+    there and ends when QEMU ends. Then its messages go to the system's log."""
+    (tmp_path / "syslog").touch()
     image = initrd(tmp_path / "initrd", "echo READY >/dev/console\nsleep 999\n")
-    p = run(env, "-o", tmp_path / "rec", "--", *guest(tmp_path, image),
+    p = run({**env, "LD_PRELOAD": built("tests/unit/tool/syslog-file.so"),
+             "ASAN_OPTIONS": "verify_asan_link_order=0",
+             "HT_SYSLOG": str(tmp_path / "syslog")},
+            "-o", tmp_path / "rec", "--", *guest(tmp_path, image),
             "-daemonize", "-pidfile", str(tmp_path / "pid"))
     assert p.returncode == 0, p.stderr
     pid = int((tmp_path / "pid").read_text())
@@ -699,6 +704,10 @@ def test_daemonize(env, tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert "signal 9" in info(tmp_path)["recording"]["end"]
+    while not re.search(r"\d+ events, .* MB in ",
+                        (tmp_path / "syslog").read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     text = subprocess.run([HYPERTRACE, "log", tmp_path / "rec"], env=env,
                           check=True, stdout=subprocess.PIPE, text=True).stdout
     assert "init process" in text

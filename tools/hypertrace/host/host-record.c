@@ -421,8 +421,8 @@ static bool open_rings(HtHostRecord *h, GError **error)
         return false;
     }
     if (cpus > HT_FT_CPUS_MAX) {
-        fprintf(stderr, "hypertrace record: --host: the host's processors from "
-                "number %u on are not recorded\n", HT_FT_CPUS_MAX);
+        ht_notice("--host: the host's processors from number %u on are not "
+                  "recorded", HT_FT_CPUS_MAX);
     }
     for (cpu = 0; cpu < MIN(cpus, HT_FT_CPUS_MAX); cpu++) {
         int fd = ht_tracefs_ring(h->trace, cpu);

@@ -3,6 +3,7 @@
  * hypertrace record: deliver events to LTTng-UST, from a queue and in a thread
  */
 #include "hypertrace/base.h"
+#include "cli/command.h"
 #include "hypertrace/atomic.h"
 #include "hypertrace/dispatch.h"
 #include "hypertrace/thread.h"
@@ -327,17 +328,19 @@ void ht_lttng_sink_free(HtLttngSink *s)
     g_free(s);
 }
 
-void ht_lttng_summary(const char *command, const char *provider,
-                      const HtLttngStats *n)
+void ht_lttng_summary(const char *provider, const HtLttngStats *n)
 {
-    fprintf(stderr, "hypertrace %s: %" PRIu64 " of them are LTTng's, as "
-            "'%s:*'; ", command, n->taken, provider);
+    g_autoptr(GString) rest = g_string_new(NULL);
+
     if (n->unwanted) {
-        fprintf(stderr, "no session wanted %" PRIu64 "; ", n->unwanted);
+        g_string_append_printf(rest, "no session wanted %" PRIu64 "; ",
+                               n->unwanted);
     }
     if (n->lost) {
-        fprintf(stderr, "%" PRIu64 " lost\n", n->lost);
+        g_string_append_printf(rest, "%" PRIu64 " lost", n->lost);
     } else {
-        fputs("none lost\n", stderr);
+        g_string_append(rest, "none lost");
     }
+    ht_notice("%" PRIu64 " of them are LTTng's, as '%s:*'; %s", n->taken,
+              provider, rest->str);
 }

@@ -141,12 +141,10 @@ bool ht_lttng_sink_end(HtLttngSink *s, HtLttngStats *stats);
 void ht_lttng_sink_free(HtLttngSink *s);
 
 /**
- * ht_lttng_summary() - print the numbers of events on standard error
- * @command: name of the command
+ * ht_lttng_summary() - print the numbers of events by ht_notice()
  * @provider: name of the provider
  * @n: the numbers
  */
-void ht_lttng_summary(const char *command, const char *provider,
-                      const HtLttngStats *n);
+void ht_lttng_summary(const char *provider, const HtLttngStats *n);
 
 #endif

@@ -284,7 +284,7 @@ static int summary(const Attach *a, const HtProgramsStats *n)
         ht_error("%s", n->why);
     }
     if (!a->quiet) {
-        ht_programs_summary("attach", a->dir, n);
+        ht_programs_summary(a->dir, n);
     }
     return n->events && !n->why ? HT_EXIT_OK : HT_EXIT_NOTHING;
 }

@@ -397,35 +397,34 @@ bool ht_programs_failed(const HtPrograms *p)
     return ht_memory_truncated(p->m);
 }
 
-void ht_programs_summary(const char *command, const char *dir,
-                         const HtProgramsStats *n)
+void ht_programs_summary(const char *dir, const HtProgramsStats *n)
 {
+    g_autoptr(GString) lost = g_string_new(NULL);
+
     if (!n->streams && n->provider) {
-        fprintf(stderr, "hypertrace %s: no program of the guest emitted "
-                "events: did a session of LTTng enable '%s:*', and has the "
-                "guest the driver (hypertrace.ko)?\n", command, n->provider);
+        ht_notice("no program of the guest emitted events: did a session of "
+                  "LTTng enable '%s:*', and has the guest the driver "
+                  "(hypertrace.ko)?", n->provider);
         return;
     }
     if (!n->streams) {
-        fprintf(stderr, "hypertrace %s: no program of the guest emitted "
-                "events: has the guest the driver (hypertrace.ko)?\n",
-                command);
+        ht_notice("no program of the guest emitted events: has the guest the "
+                  "driver (hypertrace.ko)?");
         return;
     }
-    fprintf(stderr, "hypertrace %s: %" PRIu64 " event%s of programs in %s/"
-            HT_PROGRAMS_FOLDER "; ", command, n->events,
-            ht_number_s(n->events), dir);
     if (n->lost) {
-        fprintf(stderr, "%" PRIu64 " lost in the guest, whose rings were full: "
-                "give it a larger memory%s", n->lost, n->dropped ? "; " : "\n");
+        g_string_append_printf(lost, "%" PRIu64 " lost in the guest, whose "
+                               "rings were full: give it a larger memory%s",
+                               n->lost, n->dropped ? "; " : "");
     }
     if (n->dropped) {
-        fprintf(stderr, "%" PRIu64 " not written\n", n->dropped);
-    } else if (!n->lost) {
-        fputs("none lost\n", stderr);
+        g_string_append_printf(lost, "%" PRIu64 " not written", n->dropped);
     }
+    ht_notice("%" PRIu64 " event%s of programs in %s/" HT_PROGRAMS_FOLDER
+              "; %s", n->events, ht_number_s(n->events), dir,
+              lost->len ? lost->str : "none lost");
     if (n->provider) {
-        ht_lttng_summary(command, n->provider, &n->lttng);
+        ht_lttng_summary(n->provider, &n->lttng);
     }
 }
 

@@ -110,13 +110,11 @@ void ht_programs_process(HtPrograms *p, pid_t pid);
 bool ht_programs_failed(const HtPrograms *p);
 
 /**
- * ht_programs_summary() - print the numbers of events on standard error
- * @command: name of the command
+ * ht_programs_summary() - print the numbers of events by ht_notice()
  * @dir: the recording
  * @n: the numbers
  */
-void ht_programs_summary(const char *command, const char *dir,
-                         const HtProgramsStats *n);
+void ht_programs_summary(const char *dir, const HtProgramsStats *n);
 
 /**
  * ht_programs_end() - record all committed events, stop, and free

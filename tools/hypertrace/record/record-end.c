@@ -16,95 +16,103 @@ bool ht_run_is_over(const HtRecordRun *run)
 }
 
 /*
- * Print likely reasons why the main buffer was not found. Its search needs the
+ * Append likely reasons why the main buffer was not found. Its search needs the
  * kernel in the guest's memory, but no words on the kernel's command line.
  */
-static void print_kernel_reasons(const HtRecordRun *run)
+static void kernel_reasons(const HtRecordRun *run, GString *out)
 {
     const char *why = ht_session_why(run->session);
 
-    fputs("hypertrace record: the guest's kernel was not found in its memory "
-          "after 30 s. Likely reasons:\n"
-          "- the guest boots another kernel than the image that was read: "
-          "give it with --kernel FILE\n", stderr);
+    g_string_append(out, "the guest's kernel was not found in its memory after "
+                    "30 s. Likely reasons:\n"
+                    "- the guest boots another kernel than the image that was "
+                    "read: give it with --kernel FILE\n");
     if (why) {
-        fprintf(stderr, "- %s\n", why);
+        g_string_append_printf(out, "- %s\n", why);
     }
 }
 
-static void print_ring_reasons(const HtRecordRun *run)
+static void ring_reasons(const HtRecordRun *run, GString *out)
 {
     const HtRecordPlan *p = run->r->plan;
 
-    fputs("hypertrace record: no ring of events after 30 s. Likely reasons:\n",
-          stderr);
+    g_string_append(out, "no ring of events after 30 s. Likely reasons:\n");
     if (!p || p->given == HT_RECORD_WORDS_NONE) {
-        fputs("- the kernel's command line has no words for a ring\n", stderr);
+        g_string_append(out, "- the kernel's command line has no words for a "
+                        "ring\n");
     } else if (p->given == HT_RECORD_WORDS_LOADER) {
-        fprintf(stderr, "- the boot loader did not give the kernel these "
-                "words: %s\n", p->words);
+        g_string_append_printf(out, "- the boot loader did not give the kernel "
+                               "these words: %s\n", p->words);
     }
     if (p && p->given == HT_RECORD_WORDS_SMBIOS) {
-        fputs("- the stub of the unified kernel image is older than systemd "
-              "254\n", stderr);
+        g_string_append(out, "- the stub of the unified kernel image is older "
+                        "than systemd 254\n");
     }
     if (!run->r->kernel) {
-        fputs("- the kernel is older than 6.12, or built without "
-              "CONFIG_TRACING\n", stderr);
+        g_string_append(out, "- the kernel is older than 6.12, or built "
+                        "without CONFIG_TRACING\n");
     }
-    fputs("- the kernel is locked down (lockdown=confidentiality)\n", stderr);
+    g_string_append(out, "- the kernel is locked down "
+                    "(lockdown=confidentiality)\n");
 }
 
 void ht_run_print_reasons(const HtRecordRun *run)
 {
     const HtRecordPlan *p = run->r->plan;
+    g_autoptr(GString) text = g_string_new(NULL);
 
     if (run->r->buffer == HT_TRACE_BUFFER_MAIN) {
-        print_kernel_reasons(run);
+        kernel_reasons(run, text);
     } else {
-        print_ring_reasons(run);
+        ring_reasons(run, text);
     }
     if (p && p->memory == HT_RECORD_PROCESS && !run->rest) {
-        fputs("- no process was found whose memory can be read: sudo and "
-              "containers need 'sudo hypertrace record'\n", stderr);
+        g_string_append(text, "- no process was found whose memory can be "
+                        "read: sudo and containers need 'sudo hypertrace "
+                        "record'\n");
     }
-    fputs("- the guest is still in its firmware or boot loader, or it does "
-          "not run Linux\n", stderr);
+    g_string_append(text, "- the guest is still in its firmware or boot "
+                    "loader, or it does not run Linux");
+    ht_notice("%s", text->str);
 }
 
-static void print_losses(const HtSessionStats *n, bool stopped)
+static void append_losses(GString *out, const HtSessionStats *n, bool stopped)
 {
     const char *next = "";
 
     if (n->gaps) {
         g_autofree char *lost = g_strdup_printf("about %" PRIu64, n->lost);
 
-        fprintf(stderr, "%s lost in %" PRIu64 " gap%s: try a larger --size or "
-                "fewer events", n->lost ? lost : "an unknown number", n->gaps,
-                ht_number_s(n->gaps));
+        g_string_append_printf(out, "%s lost in %" PRIu64 " gap%s: try a "
+                               "larger --size or fewer events",
+                               n->lost ? lost : "an unknown number", n->gaps,
+                               ht_number_s(n->gaps));
         next = "; ";
     }
     if (n->late) {
-        fprintf(stderr, "%sthe first ones of %" PRIu64 " processor%s were "
-                "overwritten before they could be read", next, n->late,
-                ht_number_s(n->late));
+        g_string_append_printf(out, "%sthe first ones of %" PRIu64
+                               " processor%s were overwritten before they "
+                               "could be read", next, n->late,
+                               ht_number_s(n->late));
         next = "; ";
     }
     if (n->errors) {
-        fprintf(stderr, "%sthe memory could not be read %" PRIu64 " time%s",
-                next, n->errors, ht_number_s(n->errors));
+        g_string_append_printf(out, "%sthe memory could not be read %" PRIu64
+                               " time%s", next, n->errors,
+                               ht_number_s(n->errors));
         next = "; ";
     }
     if (n->cut) {
-        fprintf(stderr, "%sevents of some processors are missing: at most %u "
-                "processors are recorded, and rings of %u sub-buffers", next,
-                HT_FT_CPUS_MAX, HT_FT_SUBBUFS_MAX);
+        g_string_append_printf(out, "%sevents of some processors are missing: "
+                               "at most %u processors are recorded, and rings "
+                               "of %u sub-buffers", next, HT_FT_CPUS_MAX,
+                               HT_FT_SUBBUFS_MAX);
         next = "; ";
     }
     if (stopped) {
-        fprintf(stderr, "%sthe rest is missing\n", next);
-    } else {
-        fputs(*next ? "\n" : "none lost\n", stderr);
+        g_string_append_printf(out, "%sthe rest is missing", next);
+    } else if (!*next) {
+        g_string_append(out, "none lost");
     }
 }
 
@@ -117,6 +125,7 @@ void ht_run_print_summary(const HtRecordRun *run, int status)
 {
     HtSessionStats n = ht_session_stats(run->session);
     const HtRecordPlan *p = run->r->plan;
+    g_autoptr(GString) text = g_string_new(NULL);
 
     if (run->r->found) {
         return;
@@ -127,13 +136,15 @@ void ht_run_print_summary(const HtRecordRun *run, int status)
                  "(lockdown=confidentiality), or no event is switched on, or "
                  "tracing is off (tracing_on is 0)");
     } else if (n.found && !run->r->quiet) {
-        fprintf(stderr, "hypertrace record: %" PRIu64 " event%s", n.events,
-                ht_number_s(n.events));
+        g_string_append_printf(text, "%" PRIu64 " event%s", n.events,
+                               ht_number_s(n.events));
         if (!run->flight) {
-            fprintf(stderr, ", %.1f MB in %s", n.bytes / 1e6, run->r->dir);
+            g_string_append_printf(text, ", %.1f MB in %s", n.bytes / 1e6,
+                                   run->r->dir);
         }
-        fputs("; ", stderr);
-        print_losses(&n, run->stopped);
+        g_string_append(text, "; ");
+        append_losses(text, &n, run->stopped);
+        ht_notice("%s", text->str);
     } else if (!n.found && n.logged) {
         ht_error("no ring of events was found in the guest's memory: only the "
                  "kernel's log was recorded, %" PRIu64 " line%s in %s",
@@ -186,10 +197,10 @@ void ht_run_print_end(const HtRecordRun *run, const char *end)
          * The last polls, after the recording had ended for another reason,
          * found the event of --until.
          */
-        fprintf(stderr, "hypertrace record: the recording ended: %s, after "
-                "--until: %s\n", end, ht_match_text(run->r->until));
+        ht_notice("the recording ended: %s, after --until: %s", end,
+                  ht_match_text(run->r->until));
     } else if (ht_run_is_over(run) && !run->r->quiet) {
-        fprintf(stderr, "hypertrace record: the recording ended: %s\n", end);
+        ht_notice("the recording ended: %s", end);
     }
 }
 

@@ -347,9 +347,7 @@ static bool goes_on(HtRecordRun *run, int status)
     run->pid = guest->pid;
     if (run->r->ready_fd >= 0) {
         report_status(run, WEXITSTATUS(status));
-        if (run->flight) {
-            ht_errors_to_syslog();
-        }
+        ht_errors_to_syslog();
     }
     return true;
 }
@@ -595,7 +593,7 @@ static void end_live(HtRecordRun *run)
         ht_error("LTTng: %s", n.why);
     }
     if (!r->quiet) {
-        ht_lttng_summary("record", r->live_options.name, &n);
+        ht_lttng_summary(r->live_options.name, &n);
     }
 }
 
@@ -615,7 +613,7 @@ static void end_programs(HtRecordRun *run)
     if (run->r->quiet) {
         return;
     }
-    ht_programs_summary("record", run->r->dir, n);
+    ht_programs_summary(run->r->dir, n);
 }
 
 /* With --host: record the host, too. If this fails, still record the guest. */
@@ -635,6 +633,7 @@ static void start_host(HtRecordRun *run, const HtSessionInfo *info)
 
 static void end_host(HtRecordRun *run, const char *why)
 {
+    g_autofree char *lost = NULL;
     g_autoptr(GError) error = NULL;
     HtHostStats n;
 
@@ -646,14 +645,12 @@ static void end_host(HtRecordRun *run, const char *why)
     }
     run->host = NULL;
     if (!run->r->quiet) {
-        fprintf(stderr, "hypertrace record: %" PRIu64 " event%s of the host, "
-                "%.1f MB; ", n.events, ht_number_s(n.events), n.bytes / 1e6);
-        if (n.gaps) {
-            fprintf(stderr, "about %" PRIu64 " lost in %" PRIu64 " gap%s\n",
-                    n.lost, n.gaps, ht_number_s(n.gaps));
-        } else {
-            fputs("none lost\n", stderr);
-        }
+        lost = n.gaps ? g_strdup_printf("about %" PRIu64 " lost in %" PRIu64
+                                        " gap%s", n.lost, n.gaps,
+                                        ht_number_s(n.gaps)) : NULL;
+        ht_notice("%" PRIu64 " event%s of the host, %.1f MB; %s", n.events,
+                  ht_number_s(n.events), n.bytes / 1e6,
+                  lost ? lost : "none lost");
     }
 }
 
