@@ -27,6 +27,7 @@
  *   recording-story oops DIR       the last console lines of a machine
  *   recording-story stacks DIR     kernel stacks, and a call of read()
  *   recording-story reuse DIR      a PID used by four tasks, in two boots
+ *   recording-story crowd DIR N    N tasks that run once, in two boots
  *   recording-story random DIR N   random events; N is the seed
  *   recording-story bulk DIR N     N events, mainly for measurements
  */
@@ -373,6 +374,26 @@ static void reuse(const char *dir)
 }
 
 /*
+ * Tasks that run for 1 us each: the first half in the first boot. Between two
+ * tasks, the CPU is idle for 1 us.
+ */
+static void crowd(const char *dir, unsigned n)
+{
+    Make *m = make_new(dir);
+    uint64_t ns = 1 * MS;
+    unsigned i;
+
+    for (i = 1; i <= n; i++) {
+        make_switch(m, 0, ns += US, 0, "swapper/0", 0, i, "one");
+        make_switch(m, 0, ns += US, i, "one", 1, 0, "swapper/0");
+        if (i == n / 2) {
+            make_boot(m);
+        }
+    }
+    make_end(m);
+}
+
+/*
  * Write random events. In each segment of the clock their times are in order;
  * their fields are random bytes.
  */
@@ -478,6 +499,8 @@ int main(int argc, char **argv)
         stacks(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "reuse")) {
         reuse(argv[2]);
+    } else if (argc == 4 && !strcmp(argv[1], "crowd")) {
+        crowd(argv[2], atoi(argv[3]));
     } else if (argc == 4 && !strcmp(argv[1], "random")) {
         anything(argv[2], g_ascii_strtoull(argv[3], NULL, 10));
     } else if (argc == 3 && !strcmp(argv[1], "pairs")) {

@@ -52,6 +52,23 @@ def test_top_rows(rec):
             assert rows[min(n, total):] == tail and len(parts) == 2, (n, part)
 
 
+def test_top_crowd(tmp_path):
+    """If there are more tasks than top lists, it shows the sums of all others."""
+    count, most = 70_000, 65536
+    path = story("crowd", tmp_path / "crowd", count)
+    top = lines("top", path)[0]
+    tasks = [t for t in top["tasks"] if t["pid"]]
+    # one entry is the idle task
+    assert len(tasks) == most - 1
+    others = count - len(tasks)
+    assert top["other_tasks"] == {"cpu_ns": 1000 * others, "switches": others, "events": others}
+    assert top["unknown_ns"] == 0 and top["idle_ns"] == 1000 * (count - 2)
+    assert [line.split() for line in text("top", path) if "others" in line] == [
+        ["3.2%", f"{others / 1e6:.6f}", str(others), str(others),
+         *"(all others: too many to list)".split()]]
+    assert not [line for line in text("top", path, "--boot=1") if "others" in line]
+
+
 def test_top_reuse(tmp_path):
     """A task is identified by boot, PID and start."""
     top = lines("top", story("reuse", tmp_path / "reuse"))[0]

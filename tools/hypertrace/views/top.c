@@ -42,6 +42,8 @@ typedef struct Top {
     HtModel *m;
     HtRunning *running;
     GHashTable *tasks;
+    /* sums of the tasks for which @tasks has no room */
+    TopTask others;
     /*
      * cache: for each value of the lower bits of a unique number, the element
      * of @tasks that was used last
@@ -62,18 +64,16 @@ typedef struct Top {
     uint64_t begin, end;
     /* sum in ns of the durations of the ended segments of the guest's clock */
     uint64_t span;
-    /*
-     * number of events that no TopTask counts: too many tasks, or too high a
-     * CPU number
-     */
-    uint64_t other_tasks;
     unsigned boot, segment, boots;
     gboolean by_host;           /* --host */
     HtHostSplit *host;
     HtSplit split;
 } Top;
 
-/* Get or create the entry of a task; NULL if there are too many. */
+/*
+ * Get or create the entry of a task. If @t->tasks has no room, return
+ * @t->others, but not for an idle task.
+ */
 static TopTask *top_task(Top *t, uint64_t id, int32_t pid,
                          const HtTask *known)
 {
@@ -82,7 +82,10 @@ static TopTask *top_task(Top *t, uint64_t id, int32_t pid,
     if (!task || task->id != id) {
         task = g_hash_table_lookup(t->tasks, GSIZE_TO_POINTER(id));
     }
-    if (!task && g_hash_table_size(t->tasks) < TASKS_MAX) {
+    if (!task && pid && g_hash_table_size(t->tasks) >= TASKS_MAX) {
+        return &t->others;
+    }
+    if (!task) {
         task = g_new0(TopTask, 1);
         task->id = id;
         task->pid = pid;
@@ -90,7 +93,7 @@ static TopTask *top_task(Top *t, uint64_t id, int32_t pid,
         task->start_ns = known ? known->start_ns : 0;
         g_hash_table_insert(t->tasks, GSIZE_TO_POINTER(id), task);
     }
-    if (task && known && known->named) {
+    if (known && known->named) {
         memcpy(task->comm, known->comm, sizeof(task->comm));
         task->tgid = known->tgid;
     }
@@ -119,7 +122,7 @@ static void end_segment(Top *t)
 
 /*
  * Add the time since the CPU's previous event to @task, the event's task, or to
- * @t->unknown_ns if @task is NULL or another task may have run in that time.
+ * @t->unknown_ns if another task may have run in that time.
  * @cpu: the result of ht_running_before()
  */
 static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu,
@@ -160,24 +163,18 @@ static void count(Top *t, const HtModelEvent *ev)
     t->lost += ev->rec.lost_before ? ev->rec.lost_estimate : 0;
     cpu = ht_running_before(t->running, ev);
     if (!cpu) {
-        t->other_tasks++;
         return;
     }
     t->nr_cpus = MAX(t->nr_cpus, ev->rec.cpu + 1);
     task = event_task(t, ev);
     count_time(t, ev, cpu, task);
-    if (task) {
-        task->events++;
-    } else {
-        t->other_tasks++;
-    }
+    task->events++;
     if (ev->class->kind == HT_KIND_SCHED_SWITCH) {
         int32_t next = ht_event_uint(ev, HT_F_SWITCH_NEXT_PID);
 
-        task = next ? top_task(t, ht_model_task_id(t->m, next, 0), next,
-                               ht_model_task(t->m, next)) : NULL;
-        if (task) {
-            task->switches++;
+        if (next) {
+            top_task(t, ht_model_task_id(t->m, next, 0), next,
+                     ht_model_task(t->m, next))->switches++;
         }
     }
     ht_running_after(t->running, ev);
@@ -250,6 +247,17 @@ static void put_share(HtOutput *o, uint64_t ns, uint64_t whole)
                            ns / 1e9);
 }
 
+static void put_times(const Top *t, const TopTask *k, HtOutput *o)
+{
+    put_share(o, k->ns, t->cpu_ns);
+    if (t->host) {
+        ht_host_split_share(&k->split, HT_SPLIT_EXITS, o);
+        ht_host_split_share(&k->split, HT_SPLIT_STOLEN, o);
+    }
+    g_string_append_printf(o->text, " %9" PRIu64 " %10" PRIu64 " ",
+                           k->switches, k->events);
+}
+
 static void put_text(Top *t, HtOutput *o, unsigned rows)
 {
     g_autoptr(GPtrArray) tasks = sorted_tasks(t);
@@ -297,13 +305,8 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
             continue;
         }
         left--;
-        put_share(o, k->ns, t->cpu_ns);
-        if (t->host) {
-            ht_host_split_share(&k->split, HT_SPLIT_EXITS, o);
-            ht_host_split_share(&k->split, HT_SPLIT_STOLEN, o);
-        }
-        g_string_append_printf(o->text, " %9" PRIu64 " %10" PRIu64 " %7d  ",
-                               k->switches, k->events, k->pid);
+        put_times(t, k, o);
+        g_string_append_printf(o->text, "%7d  ", k->pid);
         ht_output_padded(o, k->comm[0] ? k->comm : "<...>", 1 - HT_COMM_MAX);
         if (t->boots > 1) {
             g_string_append_printf(o->text, "  boot %u", k->boot);
@@ -313,6 +316,10 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
     if (more) {
         g_string_append_printf(o->text, "and %u more; --rows=N lists N\n",
                                more);
+    }
+    if (t->others.events || t->others.switches) {
+        put_times(t, &t->others, o);
+        g_string_append(o->text, "        (all others: too many to list)\n");
     }
     g_string_append_c(o->text, '\n');
     ht_output_colour(o, HT_COLOUR_BOLD);
@@ -339,6 +346,16 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
         g_string_append_printf(o->text, "and %u more; --rows=N lists N\n",
                                types->len - i);
     }
+}
+
+static void json_times(const Top *t, const TopTask *k, HtJson *j)
+{
+    ht_json_uint(j, "cpu_ns", k->ns);
+    if (t->host) {
+        ht_host_split_json(&k->split, "host", j);
+    }
+    ht_json_uint(j, "switches", k->switches);
+    ht_json_uint(j, "events", k->events);
 }
 
 static void put_json(Top *t, HtOutput *o)
@@ -372,15 +389,13 @@ static void put_json(Top *t, HtOutput *o)
             ht_json_uint(&j, "start_ns", k->start_ns);
         }
         ht_json_str(&j, "task", k->comm);
-        ht_json_uint(&j, "cpu_ns", k->ns);
-        if (t->host) {
-            ht_host_split_json(&k->split, "host", &j);
-        }
-        ht_json_uint(&j, "switches", k->switches);
-        ht_json_uint(&j, "events", k->events);
+        json_times(t, k, &j);
         ht_json_close(&j, '}');
     }
     ht_json_close(&j, ']');
+    ht_json_open(&j, "other_tasks", '{');
+    json_times(t, &t->others, &j);
+    ht_json_close(&j, '}');
     ht_json_open(&j, "types", '[');
     for (i = 0; i < types->len && ht_output_room(o); i++) {
         uint16_t type = g_array_index(types, uint16_t, i);
@@ -428,6 +443,7 @@ int ht_top(int argc, char **argv)
     }
     ht_view_output(&t->v, &o);
     t->tasks = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    t->others.pid = -1;                 /* not 0, the PID of the idle tasks */
     t->begin = UINT64_MAX;
     t->m = ht_view_open(&t->v, &error);
     t->running = ht_running_new(t->m);
