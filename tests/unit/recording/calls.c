@@ -283,7 +283,8 @@ static void initcall(Make *m, uint64_t ns, int32_t pid, uint16_t type,
 /*
  * Three initcalls. During the first, its task calls functions on two
  * processors, and another task makes a call. The functions that the second
- * calls have no recorded ends. The third calls no function.
+ * calls have no recorded ends. The third calls no function. Later, a task moves
+ * to another processor within a call, calls a function there, and moves back.
  */
 void make_inside(const char *dir)
 {
@@ -310,5 +311,9 @@ void make_inside(const char *dir)
     initcall(m, t + 3 * MS, 7, MAKE_FINISH, TEXT + 0x2000);
     initcall(m, t + 4 * MS, 1, MAKE_START, TEXT + 0x1000);
     initcall(m, t + 5 * MS, 1, MAKE_FINISH, TEXT + 0x1000);
+    enters(m, 0, t + 6 * MS, 9, TEXT + READ, 0);
+    enters(m, 1, t + 7 * MS, 9, TEXT + WALK, 1);
+    leaves(m, 1, t + 8 * MS, 9, TEXT + WALK, 1, t + 7 * MS);
+    leaves(m, 0, t + 9 * MS, 9, TEXT + READ, 0, t + 6 * MS);
     make_end(m);
 }

@@ -235,6 +235,14 @@ class TestCalls:
             "callgraph", self.functions, "--boot=1", "--to", "11ms", "-f",
             "leaf", "-d", 1)] == ["  leaf();", "      leaf();"]
 
+    def test_callgraph_hidden(self):
+        """{ ... } stands for the hidden calls within a call: not for those of another task on the
+        same CPU, but also for those on another CPU."""
+        path = story("inside", self.tmp / "inside")
+        for args, shown in ((("-f", "do_idle"), "do_idle();"),
+                            (("-f", "vfs_read", "-d", 1, "--from=36ms"), "vfs_read() { ... }")):
+            assert [line.split("| ")[1] for line in text("callgraph", path, *args)] == [shown]
+
     def test_callgraph_json(self):
         out = lines("callgraph", self.functions)
         assert [(c["func"], c["depth"], c["begin_ns"] % MS,

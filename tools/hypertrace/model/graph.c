@@ -118,6 +118,7 @@ static void leave(HtGraph *g, HtStack *s, HtGraphStep *step)
     if (top(s)->func == f->func) {
         step->known = true;
         f->mark = top(s)->mark;
+        f->cut = top(s)->cut;
         pop(s);
     } else {
         drop(g, s, f->depth);

@@ -21,8 +21,9 @@
  * @func: address of the function
  * @ns: guest time in nanoseconds at which the call began
  * @depth: number of calls around this call
- * @mark: for use by the view
  * @base: for use by the view
+ * @mark: for use by the view
+ * @cut: for use by the view
  */
 typedef struct HtFrame {
     uint64_t func;
@@ -30,6 +31,7 @@ typedef struct HtFrame {
     int32_t depth;
     int32_t base;
     bool mark;
+    bool cut;
 } HtFrame;
 
 /**

@@ -34,7 +34,7 @@ typedef struct Line {
     int32_t pid, depth;
     /* if @what is LEAF: duration of the call in ns */
     uint64_t ns;
-    /* after this line, the processor had calls that are not printed */
+    /* if @what is LEAF: the call made calls that are not printed */
     bool cut;
     enum { BEGAN, LEAF, CALLER } what;
 } Line;
@@ -224,6 +224,7 @@ static void put_exit(Callgraph *c, const HtModelEvent *ev,
         open->depth == s->frame.depth && !ev->rec.lost_before) {
         open->what = LEAF;
         open->ns = ns;
+        open->cut = s->frame.cut;
         return;
     }
     l = event_line(c, ev);
@@ -347,6 +348,16 @@ static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
     return c->functions[i] != NULL;
 }
 
+/* Get the innermost known call around the call of a step; NULL: none */
+static HtFrame *caller(const HtModelEvent *ev, const HtGraphStep *s)
+{
+    const GArray *frames = s->stack->frames;
+    bool itself = frames->len && ev->class->kind != HT_KIND_GRAPH_EXIT;
+    unsigned outer = frames->len - itself;
+
+    return outer ? &g_array_index(frames, HtFrame, outer - 1) : NULL;
+}
+
 /*
  * Check whether to show a call. For the end of a call, use the result for its
  * begin, if that was recorded. Without --function, show calls with a depth less
@@ -358,9 +369,7 @@ static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
 static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s,
                    HtFrame *frame)
 {
-    const GArray *frames = s->stack->frames;
-    bool itself = frames->len && ev->class->kind != HT_KIND_GRAPH_EXIT;
-    unsigned outer = frames->len - itself;
+    const HtFrame *outer = caller(ev, s);
 
     if (ev->class->kind == HT_KIND_GRAPH_EXIT && s->known) {
         return s->frame.mark;
@@ -368,7 +377,7 @@ static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s,
     if (!c->functions) {
         return s->frame.depth < c->depth;
     }
-    frame->base = outer ? g_array_index(frames, HtFrame, outer - 1).base : -1;
+    frame->base = outer ? outer->base : -1;
     if (is_asked(c, ev, s->frame.func)) {
         frame->base = s->frame.depth;
     }
@@ -395,8 +404,10 @@ static void put_step(Callgraph *c, const HtModelEvent *ev, HtGraphStep *s)
     }
     put_lost(c, ev, s);
     if (!s->frame.mark) {
-        if (c->open[ev->rec.cpu]) {
-            c->open[ev->rec.cpu]->cut = true;
+        HtFrame *outer = caller(ev, s);
+
+        if (outer) {
+            outer->cut = true;
         }
         return;
     }
