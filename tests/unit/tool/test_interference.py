@@ -131,6 +131,20 @@ def test_advice_follows_from_the_data(tmp_path, name):
         assert {k: one[k] for k in expected} == expected
 
 
+def test_longer_wait_without_advice(tmp_path):
+    """B waits for A for longer than A for B, but for less than 5 % of B's time. So B gets no
+    advice, and A does."""
+    events = turns([(A, 3 * MS), (B, 2 * MS)], 10)
+    t = events[-1][0]
+    events += [(t + MS, switch(A, WAITS, B)),
+               *((t + n * 100 * MS, switch(B, RUNS, B)) for n in range(1, 11))]
+    rec = make(tmp_path / "rec", [[piece(events)], [piece(busy(1000 * MS, events[-1][0]))]],
+               THREADS)
+    trace = interference(rec)
+    assert waits(trace, 20)[10]["ns"] > waits(trace, 10)[20]["ns"]
+    assert [(a["process"], a["waited_for"]) for a in trace["advice"]] == [(10, 20)]
+
+
 def lossy(begin, end):
     """Pieces of a busy processor. The events of the middle half of the time are lost."""
     events = busy(begin, end)

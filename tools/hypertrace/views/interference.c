@@ -440,18 +440,27 @@ static NoPin why_no_pin(const View *w, const HtTaker *t)
     return w->h.cpus > seen ? NOT_KNOWN : why;
 }
 
+/* Check whether @m waited for @t for long enough, and its times are known. */
+static bool is_slowed(const Machine *m, const HtTaker *t)
+{
+    return t->ticks >= ADVICE_SHARE * demand(m) &&
+           m->unknown <= ADVICE_UNKNOWN * m->total;
+}
+
 /*
- * Check whether @rival also waited for @m, and did so for longer. @m then gets
- * no advice about @rival. If both waited equally long, the machine with the
- * higher number gets none. @t: the times for which @m waited for @rival
+ * Check whether @rival gets advice about @m, because it waited for @m for
+ * longer than @m waited for it. @m then gets no advice about @rival. If both
+ * waited equally long, the machine with the higher number gets none.
+ * @t: the times for which @m waited for @rival
  */
 static bool waits_less(const Machine *m, const Machine *rival, const HtTaker *t)
 {
     const HtTaker *back = rival ? g_hash_table_lookup(rival->rivals,
         GUINT_TO_POINTER(m->number)) : NULL;
 
-    return back && (back->ticks != t->ticks ? back->ticks > t->ticks :
-                    rival->number < m->number);
+    return back && is_slowed(rival, back) &&
+           (back->ticks != t->ticks ? back->ticks > t->ticks :
+            rival->number < m->number);
 }
 
 /*
@@ -465,9 +474,7 @@ static bool advise(const View *w, const Machine *m, const HtTaker *t,
     uint64_t window = w->h.x->end - w->h.x->begin;
     const HtCpuSums *idle;
 
-    if (t->idle || t->machine == m->number || !window ||
-        t->ticks < ADVICE_SHARE * demand(m) ||
-        m->unknown > ADVICE_UNKNOWN * m->total ||
+    if (t->idle || t->machine == m->number || !window || !is_slowed(m, t) ||
         waits_less(m, rival, t)) {
         return false;
     }
