@@ -24,6 +24,8 @@
  *                                  runs
  *   recording-story repeats DIR    a console line that is printed twice
  *   recording-story stamped DIR    console lines that begin with a time
+ *   recording-story toggled DIR    console lines, of which the last begins with
+ *                                  a time
  *   recording-story oops DIR       the last console lines of a machine
  *   recording-story stacks DIR     kernel stacks, and a call of read()
  *   recording-story reuse DIR      a PID used by four tasks, in two boots
@@ -292,7 +294,7 @@ static void repeats(const char *dir)
 
 /*
  * Console events. All texts but the last begin with the time of the log's
- * record, which is earlier than the event's.
+ * record, which is earlier than the event's. Two lines are printed twice.
  */
 static void stamped(const char *dir)
 {
@@ -301,7 +303,23 @@ static void stamped(const char *dir)
     print(m, 12 * MS, 0, "[    0.010000] first\n");
     print(m, UINT64_C(2500) * MS, 0, "[    0.020000] second\n");
     print(m, UINT64_C(2600) * MS, 0, "[    1.500000] third\n");
+    print(m, UINT64_C(2650) * MS, 0, "[    1.600000] first\n");
+    print(m, UINT64_C(2660) * MS, 0, "[    1.610000] second\n");
     print(m, UINT64_C(2700) * MS, 0, "[1.2] no time\n");
+    make_end(m);
+}
+
+/*
+ * Console events, 2 s later than the records of the test's log. The guest's
+ * user has switched the times of lines on before the last line.
+ */
+static void toggled(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    print(m, UINT64_C(2010) * MS, 0, "first\n");
+    print(m, UINT64_C(2020) * MS, 0, "second\n");
+    print(m, UINT64_C(2040) * MS, 0, "[    0.040000] fourth\n");
     make_end(m);
 }
 
@@ -493,6 +511,8 @@ int main(int argc, char **argv)
         repeats(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "stamped")) {
         stamped(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "toggled")) {
+        toggled(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "oops")) {
         oops(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "stacks")) {

@@ -220,12 +220,21 @@ class TestViews:
         """The texts of Linux 5.10's console events begin with the times of the log's records, and
         the events may be seconds later: each line is printed once, with its record's time. A text
         without such a time gets its event's time."""
-        lines_ = ["[    0.010000] first", "[    0.020000] second",
-                  "[    1.500000] third", "[    2.700000] [1.2] no time"]
+        lines_ = ["[    0.010000] first", "[    0.020000] second", "[    1.500000] third",
+                  "[    1.600000] first", "[    1.610000] second", "[    2.700000] [1.2] no time"]
         dir_ = story("stamped", self.tmp / "stamped")
         assert text("log", dir_) == lines_
         (dir_ / "log").write_text("6,0,10000900,0,T1;first\n6,1,20000900,0,T1;second\n")
         assert text("log", dir_) == lines_
+
+    def test_log_toggled(self):
+        """A line with a time later than the log's last record is printed, also if events without
+        such a time are seconds later than their records."""
+        dir_ = story("toggled", self.tmp / "toggled")
+        (dir_ / "log").write_text("6,0,10000000,0,T1;first\n6,1,20000000,0,T1;second\n"
+                                  "6,2,30000000,0,T1;third\n")
+        assert text("log", dir_) == ["[    0.010000] first", "[    0.020000] second",
+                                     "[    0.030000] third", "[    0.040000] fourth"]
 
     @pytest.mark.parametrize("records, shift_ms", (
         ([(10, "first"), (20, "same"), (30, "between")], 5000),

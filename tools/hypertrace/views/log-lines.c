@@ -29,6 +29,8 @@
 /* The line of an event; the log is assumed to lack this line */
 typedef struct Tail {
     uint64_t ns;
+    /* @ns is from the text: it is a time of the log, not of the event */
+    bool stamped;
     uint32_t cpu;
     int32_t pid;
     GString *text;
@@ -230,6 +232,31 @@ static int64_t after_last(const Boot *b, uint64_t event_ns)
 }
 
 /*
+ * Test whether the log seems to have the line of an event whose text has no
+ * time. If the line is the log's last record, drop the lines of earlier events.
+ */
+static bool has_line(HtLogLines *l, Boot *b, uint64_t event_ns, const char *s,
+                     gsize len)
+{
+    compare_clocks(b, event_ns, s, len);
+    if (!b->has_log || after_last(b, event_ns) < -SLACK_NS) {
+        return b->has_log;
+    }
+    /*
+     * an equal text that is more than SLACK_NS later is a new line, which the
+     * log lacks
+     */
+    if (after_last(b, event_ns) > SLACK_NS || !is_last(b, s, len)) {
+        return false;
+    }
+    /* the event is the last record, and the log has all lines before it */
+    l->tails -= b->tail->len;
+    g_ptr_array_set_size(b->tail, 0);
+    b->met = true;
+    return true;
+}
+
+/*
  * Append the line of an event printk:console to the boot's tail, unless the log
  * seems to have that line, or there are TAIL_MAX lines.
  */
@@ -237,48 +264,33 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
 {
     Boot *b = find_boot(l, ev->rec.epoch);
     HtLogLine line;
-    bool stamped = ht_log_line_event(ev, &line);
+    bool stamped = ht_log_line_event(ev, &line), has;
     const char *s = line.record.text;
     gsize len = line.record.len;
     Tail *t;
 
     /*
-     * The log has all lines up to its last one; the event's text has its time
-     * in whole microseconds.
+     * The log has all lines up to its last one. A time in a text is one of the
+     * log, in whole microseconds.
      */
-    if (stamped && b->has_log &&
-        line.record.ns / 1000 <= b->last_ns / 1000) {
-        return;
-    }
-    compare_clocks(b, ev->rec.ns, s, len);
-    if (b->has_log && after_last(b, ev->rec.ns) < -SLACK_NS) {
-        return;
-    }
-    /*
-     * an equal text that is more than SLACK_NS later is a new line, which the
-     * log lacks
-     */
-    if (b->has_log && after_last(b, ev->rec.ns) <= SLACK_NS &&
-        is_last(b, s, len)) {
-        /*
-         * the event is the log's last record, and the log has all lines
-         * before it
-         */
-        l->tails -= b->tail->len;
-        g_ptr_array_set_size(b->tail, 0);
-        b->met = true;
-        return;
-    }
-    if (l->tails == TAIL_MAX) {
+    has = stamped ? b->has_log && line.record.ns / 1000 <= b->last_ns / 1000 :
+          has_line(l, b, ev->rec.ns, s, len);
+    if (has || l->tails == TAIL_MAX) {
         return;
     }
     t = g_new(Tail, 1);
     t->ns = line.record.ns;
+    t->stamped = stamped;
     t->cpu = ev->rec.cpu;
     t->pid = ev->rec.pid;
     t->text = g_string_new_len(s, len);
     g_ptr_array_add(b->tail, t);
     l->tails++;
+}
+
+static bool is_early(const Boot *b, const Tail *t)
+{
+    return !t->stamped && after_last(b, t->ns) <= 0;
 }
 
 /*
@@ -290,7 +302,7 @@ static void drop_early(Boot *b)
     unsigned n = 0;
 
     while (b->has_log && !b->met && n < b->tail->len &&
-           after_last(b, ((Tail *)b->tail->pdata[n])->ns) <= 0) {
+           is_early(b, b->tail->pdata[n])) {
         n++;
     }
     if (n) {
