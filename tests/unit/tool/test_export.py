@@ -4,10 +4,12 @@
 The recordings are described in tests/unit/recording/story.c.
 """
 
+import collections
 import json
 import os
 import re
 import signal
+import struct
 import subprocess
 
 import pytest
@@ -15,6 +17,17 @@ import pytest
 import perfetto_text
 from built import need
 from hypertrace import HOSTILE, TOOL, lines, run, story
+
+
+def marked_losses(path):
+    """Return the number of pages of a file trace.dat that are marked as following a loss."""
+    data = path.read_bytes()
+    at = data.index(b"flyrecord\0") + len(b"flyrecord\0")
+    cpus, = struct.unpack_from("<I", data, data.index(b"options  \0") - 4)
+    pages = [page for n in range(cpus) for begin, size in
+             [struct.unpack_from("<QQ", data, at + 16 * n)]
+             for page in range(begin, begin + size, 4096)]
+    return sum(struct.unpack_from("<Q", data, page + 8)[0] >> 31 & 1 for page in pages)
 
 
 class TestExport:
@@ -186,6 +199,22 @@ class TestExport:
             "?[2J</script>"}
         assert "--> vfs_read (0)" in text
         assert "func=slow_init+0x0" in text
+
+    def test_dat_lost(self, tmp_path):
+        """The file of a boot or of a segment of the clock marks as many losses of events as report
+        shows there, also if earlier ones are not exported."""
+        for seed in range(4):
+            path = story("random", tmp_path / f"random{seed}", seed)
+            events = lines("report", path)
+            for boot in sorted({e["boot"] for e in events}):
+                out = tmp_path / f"{seed}-{boot}"
+                out.mkdir()
+                run("export", f"--boot={boot}", path, "-o", out / "x.dat")
+                losses = collections.Counter()
+                for e in events:
+                    if e["boot"] == boot:
+                        losses[e["segment"]] += "lost_estimate" in e
+                assert sorted(map(marked_losses, out.iterdir())) == sorted(losses.values())
 
     def test_ctf(self):
         need("babeltrace2")

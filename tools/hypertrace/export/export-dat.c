@@ -30,8 +30,6 @@ typedef struct Pending {
     uint8_t *data;
     /* @page waits for a later part, and its bytes are in @data */
     bool there;
-    /* events of this CPU are missing before the next page that is written */
-    bool missed;
 } Pending;
 
 static void put_u16(GString *out, uint16_t v)
@@ -307,6 +305,8 @@ static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
 {
     HtRecording *rec = ht_model_recording(x->m);
     uint32_t size = ht_rec_info(rec)->subbuf_size;
+    /* events of @part are missing before the next page that is written */
+    bool missed = false;
 
     while (p->there || ht_rec_next_page(rec, cpu, &p->page)) {
         HtRecPage *g = &p->page;
@@ -322,20 +322,22 @@ static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
             return true;
         }
         p->there = false;
-        p->missed |= g->lost_before;
-        if (!g->events || g->epoch + 1 != part->boot ||
-            g->segment != part->segment) {
+        if (g->epoch + 1 != part->boot || g->segment != part->segment) {
+            continue;
+        }
+        missed |= g->lost_before;
+        if (!g->events) {
             continue;
         }
         if (g->size > size - HT_FT_PAGE_HEADER) {
             /*
              * The records do not fit into a page of this file: leave them out.
              */
-            p->missed = true;
+            missed = true;
             continue;
         }
-        put_page(o->text, g, p->missed, size);
-        p->missed = false;
+        put_page(o->text, g, missed, size);
+        missed = false;
         if (!ht_output_room(o)) {
             return false;
         }
