@@ -5,6 +5,7 @@ The recordings are described in tests/unit/recording/story.c.
 """
 
 import collections
+import contextlib
 import json
 import os
 import re
@@ -28,6 +29,14 @@ def marked_losses(path):
              [struct.unpack_from("<QQ", data, at + 16 * n)]
              for page in range(begin, begin + size, 4096)]
     return sum(struct.unpack_from("<Q", data, page + 8)[0] >> 31 & 1 for page in pages)
+
+
+def has_bytes(folder):
+    """Check whether a file in the folder, at any depth, is not empty."""
+    # A program may meanwhile rename a file or a folder.
+    with contextlib.suppress(FileNotFoundError):
+        return any(f.is_file() and f.stat().st_size for f in folder.rglob("*"))
+    return False
 
 
 class TestExport:
@@ -314,6 +323,31 @@ class TestExport:
             # An export may have been complete before the signal.
             assert (status, err, os.listdir(out)) == (-sig, b"", []) or (
                 status == 0 and os.listdir(out) == ["x"]), (status, err)
+
+    @pytest.mark.parametrize("options", (["ctf"], ["lttng"], ["dat"], ["perfetto"],
+                                         ["perfetto", "--clock=host"]), ids=" ".join)
+    def test_growing(self, tmp_path, options):
+        """If the guest boots while its growing recording is exported, the export succeeds, and has
+        only the boots that were there at its start."""
+        path, out = story("bulk", tmp_path / "bulk", 1_500_000), tmp_path / "out"
+        out.mkdir()
+        args = [TOOL, "export", "-f", *options, path, "-o"]
+        subprocess.run([*args, tmp_path / "before"], check=True, capture_output=True, timeout=60)
+        head = (path / "cpu0").read_bytes()[:8192]
+        size, = struct.unpack_from("<I", head, 4)
+        with subprocess.Popen([*args, out / "x"], stderr=subprocess.PIPE) as p:
+            while not has_bytes(out):
+                assert p.poll() is None
+            p.send_signal(signal.SIGSTOP)
+            with open(path / "cpu0", "ab") as f:
+                f.write(head[:32] + struct.pack("<I", 1) + head[36:64 + size])
+            p.send_signal(signal.SIGCONT)
+            err = p.stderr.read()
+            assert p.wait(60) == 0, err
+        assert os.listdir(out) == ["x"]
+        sizes = [[f.stat().st_size for f in (whole, *sorted(whole.rglob("*"))) if f.is_file()]
+                 for whole in (out / "x", tmp_path / "before")]
+        assert sizes[0] == sizes[1] != []
 
     def test_whole_or_nothing(self):
         # a file size limit stands for a full disk

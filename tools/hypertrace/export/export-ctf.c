@@ -335,7 +335,7 @@ static bool export(HtExport *x, bool lttng, GError **errp)
             t = NULL;
         }
         if (ok && !t) {
-            t = x->part ? begin_trace(x, x->part, lttng, errp) : NULL;
+            t = begin_trace(x, x->part, lttng, errp);
             boot = ev.boot;
             segment = ev.rec.segment;
         }

@@ -381,8 +381,7 @@ static bool is_host(const HtExport *x)
 /*
  * Begin the part (x->part) of the event @ev: with the guest's clock, create its
  * file; with the host's clock, begin its sequence in the common file. @boot is
- * the boot of the previous part, or 0 for the first part. Return NULL without
- * setting @errp if x->part is NULL.
+ * the boot of the previous part, or 0 for the first part.
  */
 static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
                         GError **errp)
@@ -390,9 +389,6 @@ static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
     HtExportPart *part = x->part;
     File *f;
 
-    if (!part) {
-        return NULL;
-    }
     if (x->v->host) {
         ht_export_perfetto_host(x, ev->rec.ns);
         x->any = true;

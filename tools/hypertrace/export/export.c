@@ -51,20 +51,20 @@ HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment)
 
 bool ht_export_next(HtExport *x, HtModelEvent *ev)
 {
-    if (caught) {
-        x->stopped = true;
-        return false;
-    }
-    if (!ht_view_next(x->v, x->m, ev)) {
-        return false;
-    }
-    if (!x->part || x->part->boot != ev->boot ||
-        x->part->segment != ev->rec.segment) {
-        x->part = ht_export_part(x, ev->boot, ev->rec.segment);
-    }
-    if (x->part) {
-        x->part->exported++;
-    }
+    do {
+        if (caught) {
+            x->stopped = true;
+            return false;
+        }
+        if (!ht_view_next(x->v, x->m, ev)) {
+            return false;
+        }
+        if (!x->part || x->part->boot != ev->boot ||
+            x->part->segment != ev->rec.segment) {
+            x->part = ht_export_part(x, ev->boot, ev->rec.segment);
+        }
+    } while (!x->part);
+    x->part->exported++;
     if (x->v->host) {
         x->dated[ev->bound_ns ? 64 - __builtin_clzll(ev->bound_ns) : 0]++;
         x->worst_ns = MAX(x->worst_ns, ev->bound_ns);
@@ -624,7 +624,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     x->path = path;
     if (hidden) {
         ok = end_directory(hidden, path, ok, errp);
-    } else if (in_file && errp && *errp) {
+    } else if (in_file && !ok && (*errp || !x->out.error)) {
         ht_output_abort(&x->out);
     } else if (in_file) {
         /* If an earlier write failed, ht_output_finish() sets @errp. */
@@ -731,8 +731,8 @@ int ht_export(int argc, char **argv)
     } else {
         g_autoptr(GString) s = g_string_new(NULL);
 
-        ht_escape_str(s, HT_ESCAPE_TERMINAL, error ? error->message :
-                      "the recording changed during the export");
+        ht_escape_str(s, HT_ESCAPE_TERMINAL,
+                      error ? error->message : "unknown error");
         status = ht_error("%s", s->str);
     }
 out:

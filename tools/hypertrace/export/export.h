@@ -114,6 +114,9 @@ typedef struct HtExport {
  * ht_export_next: get the next selected event of @x->m, and count it
  * @ev: filled in
  *
+ * If the recording grows during the export, events of further parts are left
+ * out.
+ *
  * Returns: false after the last event; false with @x->stopped set after a
  *          signal
  */
@@ -124,8 +127,7 @@ bool ht_export_next(HtExport *x, HtModelEvent *ev);
  * @boot: the event's boot
  * @segment: the event's segment
  *
- * Returns: the part; NULL if @x->parts does not have it. After all parts were
- * counted, this means that the recording has changed during the export
+ * Returns: the part; NULL if @x->parts does not have it
  */
 HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment);
 
