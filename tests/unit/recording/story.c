@@ -27,6 +27,7 @@
  *   recording-story toggled DIR    console lines, of which the last begins with
  *                                  a time
  *   recording-story oops DIR       the last console lines of a machine
+ *   recording-story threads DIR    threads that rename themselves and others
  *   recording-story stacks DIR     kernel stacks, and a call of read()
  *   recording-story reuse DIR      a PID used by four tasks, in two boots
  *   recording-story crowd DIR N    N tasks that run once, in two boots
@@ -77,15 +78,15 @@ static void ends(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
     make_event(m, cpu, ns, pid, MAKE_EXIT, b, sizeof(b));
 }
 
-static void renames(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
-                    const char *from, const char *to)
+static void renames(Make *m, unsigned cpu, uint64_t ns, int32_t by,
+                    int32_t pid, const char *from, const char *to)
 {
     uint8_t b[40] = { 0 };
 
     ht_put_le32(b, pid);
     memcpy(b + 4, from, MIN(strlen(from), 16));
     memcpy(b + 20, to, MIN(strlen(to), 16));
-    make_event(m, cpu, ns, pid, MAKE_RENAME, b, sizeof(b));
+    make_event(m, cpu, ns, by, MAKE_RENAME, b, sizeof(b));
 }
 
 static void kernel(Make *m, uint64_t text, uint64_t slow)
@@ -101,7 +102,7 @@ static void kernel(Make *m, uint64_t text, uint64_t slow)
     func(m, 21 * MS + slow, 1, MAKE_FINISH, text + 0x2000, -19);
     print(m, 22 * MS + slow, 1, "Run /sbin/init as init process");
     make_exec(m, 0, 30 * MS + slow, 1, "/sbin/init");
-    renames(m, 0, 30 * MS + slow + US, 1, "swapper/0", "init");
+    renames(m, 0, 30 * MS + slow + US, 1, 1, "swapper/0", "init");
 }
 
 /* Events of a service; its name has terminal controls */
@@ -110,7 +111,7 @@ static void service(Make *m)
     make_newtask(m, 0, 100 * MS, 1, 7, "init", 0);
     make_switch(m, 0, 101 * MS, 1, "init", 1, 7, "init");
     make_exec(m, 0, 102 * MS, 7, "/usr/bin/" HOSTILE);
-    renames(m, 0, 102 * MS + US, 7, "init", "\033[2J</script>");
+    renames(m, 0, 102 * MS + US, 7, 7, "init", "\033[2J</script>");
     make_newtask(m, 0, 103 * MS, 7, 8, "\033[2J</script>", CLONE_THREAD);
     /* a thread of task 7 runs for 2 ms on CPU 1 */
     make_switch(m, 1, 110 * MS, 0, "swapper/1", 0, 8, "worker");
@@ -337,6 +338,25 @@ static void oops(const char *dir)
     make_end(m);
 }
 
+/*
+ * A thread on CPU 1 renames itself, and then the process's first thread, on CPU
+ * 0, renames it again.
+ */
+static void threads(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    make_switch(m, 0, 1 * MS, 0, "swapper/0", 0, 7, "main");
+    make_exec(m, 0, 1 * MS, 7, "/proc/self/exe");
+    make_newtask(m, 0, 2 * MS, 7, 8, "main", CLONE_THREAD);
+    make_switch(m, 1, 3 * MS, 0, "swapper/1", 0, 8, "main");
+    renames(m, 1, 4 * MS, 8, 8, "main", "worker");
+    renames(m, 0, 5 * MS, 7, 8, "worker", "helper");
+    print(m, 6 * MS, 7, "text");
+    make_switch(m, 1, 7 * MS, 8, "helper", 1, 0, "swapper/1");
+    make_end(m);
+}
+
 /* Stacks of 0, 1 and 14 frames, and a system call's events of group syscalls */
 static void stacks(const char *dir)
 {
@@ -515,6 +535,8 @@ int main(int argc, char **argv)
         toggled(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "oops")) {
         oops(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "threads")) {
+        threads(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "stacks")) {
         stacks(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "reuse")) {

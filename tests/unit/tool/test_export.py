@@ -132,6 +132,27 @@ class TestExport:
         assert [e["sys_exit"][0] for _, e in events if "sys_exit" in e] == [
             {"id": [0], "ret": [100]}]
 
+    @pytest.mark.parametrize("with_pid", (True, False))
+    def test_renamed(self, tmp_path, with_pid):
+        """A task_rename event gives the new name to the task that is renamed, not to the running
+        one. In kernels whose event has no PID, the renamed task is not known if its old name is not
+        the running task's."""
+        need("protoc")
+        path = story("threads", tmp_path / "threads")
+        if not with_pid:
+            before, format_ = (path / "formats").read_text().split("task_rename")
+            (path / "formats").write_text(f"{before}task_rename" + re.sub(
+                r"\tfield:pid_t pid;.*\n", "", format_, count=1))
+        events = lines("report", path)
+        assert [e["task"] for e in events if e["pid"] == 7] == ["main"] * 4
+        assert [e["task"] for e in events if e["pid"] == 8] == ["main", "helper"]
+        assert [p["name"] for p in lines("boot", path)[0]["processes"]] == ["/proc/self/exe"]
+        run("export", path, "-o", tmp_path / "out.pftrace")
+        packets = perfetto_text.packets(tmp_path / "out.pftrace")
+        assert {(r["pid"][0], r["newcomm"][0]) for _, e in perfetto_text.events(packets)
+                for r in e.get("task_rename", [])} == {
+            (8, "worker"), *([(8, "helper")] if with_pid else [])}
+
     def test_wall(self):
         """Each segment of the guest's clock has its own offset to the wall clock."""
         need("protoc")

@@ -3,16 +3,17 @@
  * hypertrace export --format perfetto: events
  *
  * If the table below has one of Perfetto's messages for an event, the event
- * becomes that message, except a second report of a system call. Other events
- * are written with a description of their fields, which Perfetto reads since
- * v50. If the event's format is not known, the event becomes a generic event
- * with its bytes.
+ * becomes that message, except a second report of a system call, and a new name
+ * of a task that is not known. Other events are written with a description of
+ * their fields, which Perfetto reads since v50. If the event's format is not
+ * known, the event becomes a generic event with its bytes.
  */
 #include <string.h>
 
 #include "export/perfetto.h"
 #include "export/protobuf.h"
 #include "model/fields.h"
+#include "model/tasks.h"
 
 #define SYMBOLS_MAX     (1u << 20)
 
@@ -182,7 +183,7 @@ static void put_known(PfWriter *w, const HtModelEvent *ev, const Known *k,
     }
     if (ev->class->kind == HT_KIND_TASK_RENAME &&
         !ev->class->field[HT_F_RENAME_PID]) {
-        ht_pb_uint(out, 1, (int64_t)ev->rec.pid);
+        ht_pb_uint(out, 1, (int64_t)ht_tasks_renamed(ev, ev->task));
     }
     ht_pb_end(out, at);
 }
@@ -279,6 +280,13 @@ static bool is_second_syscall(PfWriter *w, const HtModelEvent *ev)
     return strcmp(w->syscalls, ev->class->system) != 0;
 }
 
+/* Perfetto would take this event for a name of the idle task. */
+static bool is_unknown_rename(const HtModelEvent *ev)
+{
+    return ev->class->kind == HT_KIND_TASK_RENAME &&
+           !ht_tasks_renamed(ev, ev->task);
+}
+
 void pf_event(PfWriter *w, const HtModelEvent *ev, GString *out)
 {
     const Known *k = &known[ev->class->kind];
@@ -287,7 +295,7 @@ void pf_event(PfWriter *w, const HtModelEvent *ev, GString *out)
     ht_pb_uint(out, PF_EVENT_TIMESTAMP, ev->rec.ns);
     /* Perfetto drops events without this field, so write PID 0, too. */
     ht_pb_uint(out, PF_EVENT_PID, (int64_t)ev->rec.pid);
-    if (is_second_syscall(w, ev)) {
+    if (is_second_syscall(w, ev) || is_unknown_rename(ev)) {
         put_described(w, ev, out);
     } else if (k->number) {
         put_known(w, ev, k, out);

@@ -188,14 +188,25 @@ static void name_field(HtTasks *t, const HtModelEvent *ev, int32_t pid,
     }
 }
 
-/*
- * Get the PID of the task that a task_rename event renames. In some kernels,
- * such as Linux 6.15, the event has no field for it: assume the running task.
- */
-static int32_t renamed(const HtModelEvent *ev)
+int32_t ht_tasks_renamed(const HtModelEvent *ev, const HtTask *running)
 {
-    return ev->class->field[HT_F_RENAME_PID] ?
-           (int32_t)ht_event_uint(ev, HT_F_RENAME_PID) : ev->rec.pid;
+    const char *s;
+    gsize len;
+
+    if (ev->class->field[HT_F_RENAME_PID]) {
+        return ht_event_uint(ev, HT_F_RENAME_PID);
+    }
+    s = ht_event_text(ev, HT_F_RENAME_OLD, &len);
+    len = MIN(len, HT_COMM_MAX);
+    return !running || !running->named || !len ||
+           (!memcmp(running->comm, s, len) && !running->comm[len]) ?
+           ev->rec.pid : 0;
+}
+
+static void name_renamed(HtTasks *t, const HtModelEvent *ev, unsigned field)
+{
+    name_field(t, ev, ht_tasks_renamed(ev, ht_tasks_find(t, ev->rec.pid)),
+               field);
 }
 
 const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev)
@@ -234,7 +245,7 @@ const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev)
                    HT_F_FORK_PARENT_COMM);
         break;
     case HT_KIND_TASK_RENAME:
-        name_field(t, ev, renamed(ev), HT_F_RENAME_OLD);
+        name_renamed(t, ev, HT_F_RENAME_OLD);
         break;
     default:
         break;
@@ -328,7 +339,7 @@ void ht_tasks_after(HtTasks *t, const HtModelEvent *ev)
         }
         break;
     case HT_KIND_TASK_RENAME:
-        name_field(t, ev, renamed(ev), HT_F_RENAME_NEW);
+        name_renamed(t, ev, HT_F_RENAME_NEW);
         break;
     default:
         break;

@@ -54,6 +54,18 @@ static inline bool ht_tasks_has_after(HtKind kind)
 void ht_tasks_after(HtTasks *t, const HtModelEvent *ev);
 
 /**
+ * ht_tasks_renamed: get the PID of the task that a task_rename event renames
+ * @running: the task that was running, before the change; or NULL
+ *
+ * In some kernels, such as Linux 6.15, the event has no field for the PID. A
+ * task may rename other threads of its process. So without that field, this is
+ * the running task, unless its name differs from the event's old name.
+ *
+ * Returns: the PID; 0 if not known
+ */
+int32_t ht_tasks_renamed(const HtModelEvent *ev, const HtTask *running);
+
+/**
  * ht_tasks_find: find the task that has a PID, or had it last
  * @pid: thread; 0 for an idle task
  *

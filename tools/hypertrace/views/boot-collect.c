@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/running.h"
+#include "model/tasks.h"
 #include "views/boot.h"
 #include "views/view.h"
 
@@ -354,7 +355,8 @@ static void renames(Collect *c, const HtModelEvent *ev)
 {
     HtBootItem *p = process(c, key(ev));
 
-    if (p && !strcmp(p->name, "/proc/self/exe")) {
+    if (p && ht_tasks_renamed(ev, ev->task) == ev->rec.pid &&
+        !strcmp(p->name, "/proc/self/exe")) {
         g_free(p->name);
         p->name = text_of(ev, HT_F_RENAME_NEW);
     }
