@@ -210,9 +210,11 @@ class TestCalls:
                                        "} do_idle"]
         assert calls("--task", "reader", "--depth", "2") == [
             "vfs_read() {", "  walk() { ... }", "} vfs_read"]
-        assert calls("-f", "wal*,nothing") == [
-            "  walk() {", "    walk() {", "      leaf();",
-            "    } walk", "  } walk"]
+        for args in (("-f", "wal*,nothing"), ("-fwal*", "-fnothing"),
+                     ("-f", "wal*", "--function=nothing")):
+            assert calls(*args) == [
+                "  walk() {", "    walk() {", "      leaf();",
+                "    } walk", "  } walk"]
         assert calls("--cpu=0", "--depth=1", "--event", "sched:*") == [
             "sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120"
             " prev_state=0 ==> next_comm=reader next_pid=7 next_prio=120",

@@ -68,28 +68,40 @@ static bool has_value(const char *help, const char *name, const char *metavar)
 
 /*
  * Get the long name and the value of the option at argv[*i], and set *i to the
- * index of the argument that has the value: the same or the next one. Return
- * false if argv[*i] is no option with a value, if the value is missing, or if
- * the value follows a short option in the same argument, as in "-eLIST".
+ * index of the argument that has the value: the same or the next one. If the
+ * value follows a short option in the same argument, as in "-kcpu", replace
+ * that argument by "--key=cpu", which GLib knows. Return false if argv[*i] is
+ * no option with a value, or if the value is missing.
  */
 static bool next_value(const char *help, int argc, char **argv, int *i,
                        char **name, const char **value)
 {
     const char *word = argv[*i], *equal = strchr(word, '='), *at;
+    bool valued;
 
     if (g_str_has_prefix(word, "--")) {
         *name = g_strndup(word, strcspn(word, "="));
-    } else if (word[0] == '-' && word[1] && !word[2]) {
-        g_autofree char *both = g_strconcat(word, ", --", NULL);
+    } else if (word[0] == '-' && word[1]) {
+        g_autofree char *both = g_strdup_printf("-%c, --", word[1]);
 
         equal = NULL;
         at = strstr(help, both);
-        at = at ? at + strlen(word) + 2 : "";
+        if (!at) {
+            return false;
+        }
+        at += strlen("-k, ");
         *name = g_strndup(at, strcspn(at, "= "));
     } else {
         return false;
     }
-    if (!has_value(help, *name, "") || (!equal && *i + 1 >= argc)) {
+    valued = has_value(help, *name, "");
+    if (valued && word[1] != '-' && word[2]) {
+        g_autofree char *all = g_strconcat(*name, "=", word + 2, NULL);
+
+        argv[*i] = (char *)g_intern_string(all);
+        equal = strchr(argv[*i], '=');
+    }
+    if (!valued || (!equal && *i + 1 >= argc)) {
         g_clear_pointer(name, g_free);
         return false;
     }

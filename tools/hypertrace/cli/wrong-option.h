@@ -32,8 +32,8 @@ int ht_wrong_option(int c, char **argv, const struct option *longs);
  * Without the check, GLib would ignore a value of an option that takes none,
  * and keep only the last value of an option that is given several times. This
  * function refuses a value as in "--json=no", joins the values of a list, and
- * refuses a second condition or regular expression. It does not find a value in
- * the same argument as a short option, as in "-kcpu".
+ * refuses a second condition or regular expression. Unlike GLib, it accepts a
+ * value in the same argument as a short option, as in "-kcpu".
  */
 bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
                        GError **error);
