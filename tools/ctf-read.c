@@ -63,7 +63,7 @@ const char *ht_ctf_member(const bt_field_class *structure, uint64_t i)
     return bt_field_class_structure_member_get_name(member(structure, i));
 }
 
-bool ht_ctf_unsigned(const bt_field_class *structure, uint64_t i)
+static bool is_unsigned(const bt_field_class *structure, uint64_t i)
 {
     return bt_field_class_type_is(
         bt_field_class_get_type(
@@ -79,7 +79,7 @@ bool ht_ctf_unsigned_find(const bt_field_class *structure, const char *name,
 
     for (*i = 0; *i < n; ++*i) {
         if (!strcmp(ht_ctf_member(structure, *i), name)) {
-            return ht_ctf_unsigned(structure, *i);
+            return is_unsigned(structure, *i);
         }
     }
     return false;
@@ -96,7 +96,7 @@ bool ht_ctf_is_length(const bt_field_class *structure, uint64_t i)
     const char *name = ht_ctf_member(structure, i), *next;
     gsize len;
 
-    if (name[0] != '_' || !ht_ctf_unsigned(structure, i) ||
+    if (name[0] != '_' || !is_unsigned(structure, i) ||
         i + 1 == bt_field_class_structure_get_member_count(structure)) {
         return false;
     }

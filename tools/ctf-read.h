@@ -95,13 +95,6 @@ bool ht_ctf_number(const bt_field *structure, const char *name, int64_t *v);
 const char *ht_ctf_member(const bt_field_class *structure, uint64_t i);
 
 /**
- * ht_ctf_unsigned: whether a member is an unsigned integer
- * @structure: class of the structure
- * @i: index of the member
- */
-bool ht_ctf_unsigned(const bt_field_class *structure, uint64_t i);
-
-/**
  * ht_ctf_unsigned_find: find a member that is an unsigned integer
  * @structure: class of the structure
  * @name: name of the member

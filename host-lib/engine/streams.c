@@ -342,11 +342,6 @@ bool ht_streams_pending(const HtStreams *a)
     return any(a, ht_consumer_pending);
 }
 
-bool ht_streams_behind(const HtStreams *a)
-{
-    return any(a, ht_consumer_behind);
-}
-
 /* Work --------------------------------------------------------------------- */
 
 static void open_stream(HtStream *s)
@@ -618,7 +613,8 @@ bool ht_streams_turn(HtStreams *a, bool *again)
          * cache miss every few events.  The end of the packet, polling or a
          * timer starts another turn.
          */
-        if (a->more || (a->cfg.arms && !flushing && !ht_streams_behind(a))) {
+        if (a->more || (a->cfg.arms && !flushing &&
+                        !any(a, ht_consumer_behind))) {
             break;
         }
     }

@@ -54,7 +54,6 @@ static HtFtBounds best(const HtFtBounds *a, const HtFtBounds *b)
 {
     HtFtBounds c = *b;
 
-    c.begin_ns = MIN(a->begin_ns, b->begin_ns);
     if (a->low && (!b->low || (int64_t)(a->low - a->low_ns) >
                               (int64_t)(b->low - b->low_ns))) {
         c.low = a->low;

@@ -474,22 +474,6 @@ const HtFtEvent *ht_ft_formats_get(const HtFtFormats *f, uint16_t id)
     return n ? &g_array_index(f->events, HtFtEvent, n - 1) : NULL;
 }
 
-const HtFtEvent *ht_ft_formats_find(const HtFtFormats *f, const char *system,
-                                    const char *name)
-{
-    unsigned i;
-
-    for (i = 0; i < f->events->len; i++) {
-        const HtFtEvent *e = &g_array_index(f->events, HtFtEvent, i);
-
-        if (!strcmp(e->name, name) &&
-            (!system || !strcmp(e->system, system))) {
-            return e;
-        }
-    }
-    return NULL;
-}
-
 unsigned ht_ft_formats_count(const HtFtFormats *f)
 {
     return f->events->len;

@@ -24,7 +24,6 @@ static void begin(HtFtTime *t)
     ht_time_map_set_ppm(&t->map, t->ppm);
     ht_time_map_set_wander(&t->map, HT_FT_TIME_WANDER_PPM, STEP_NS);
     t->at = (HtTimeInterval) { 0, HT_TIME_MAX_NS };
-    t->from = UINT64_MAX;
     t->news = t->stepped = false;
 }
 
@@ -74,7 +73,6 @@ static bool later_event(const HtFtPiece *p, uint64_t *ns)
 bool ht_ft_time_bounds(const HtFtPiece *p, HtFtBounds *b)
 {
     *b = (HtFtBounds) {
-        .begin_ns = p->begin_ns,
         .high_ns = p->end_ns,
         .high = p->host_after,
     };
@@ -115,7 +113,6 @@ static void step(HtFtTime *t, const HtTimeInterval *new)
         wide.hi = MAX(wide.hi, t->wide.hi);
     }
     begin(t);
-    t->from = t->counter;
     t->at.lo = MIN(new->lo, new->hi);
     t->at.hi = MAX(new->lo, new->hi);
     t->wide = wide;
@@ -134,8 +131,6 @@ void ht_ft_time_add(HtFtTime *t, const HtFtBounds *b)
     carry(&t->map, counter - t->counter, &t->at);
     carry(&t->map, counter - t->counter, &t->wide);
     t->counter = counter;
-    t->from = t->stepped ? t->from : MIN(t->from, b->begin_ns);
-    t->since = t->news ? MIN(t->since, b->begin_ns) : b->begin_ns;
     t->news = true;
     if (MAX(new.lo, t->at.lo) > MIN(new.hi, t->at.hi)) {
         step(t, &new);
@@ -168,64 +163,3 @@ uint64_t ht_ft_time_host(HtFtTime *t, const HtFtPiece *p, uint64_t ns)
     return MIN(known - MIN(known, age), p->host_after);
 }
 
-uint64_t ht_ft_time_bound(HtFtTime *t)
-{
-    const HtTimeMap *m = &t->map;
-    uint64_t bound = 0, before;
-    unsigned i;
-
-    ht_ft_time_settle(t);
-    if (!m->count) {
-        return UINT64_MAX;
-    }
-    for (i = m->count; i-- > 0;) {
-        bound = MAX(bound, m->seg[i].bound_ns);
-        if (m->seg[i].counter <= t->since) {
-            return bound;
-        }
-    }
-    /* The map does not cover the times before its first sample. */
-    before = ht_time_scale(m->seg[0].counter - t->since,
-                           m->fastest - m->slowest);
-    return MIN(bound + before, HT_TIME_MAX_NS);
-}
-
-/* Compute bounds of the host time at @ns from the present bounds and rates */
-static HtTimeInterval interval_of(const HtFtTime *t, uint64_t ns)
-{
-    HtTimeInterval at = t->at;
-    uint64_t ticks = t->counter - MIN(t->counter, ns), less;
-
-    if (!ticks) {
-        carry(&t->map, ns - t->counter, &at);
-        return at;
-    }
-    less = ht_time_scale(ticks, t->map.fastest) + 1;
-    at.lo -= MIN(at.lo, less);
-    if (at.hi < HT_TIME_MAX_NS) {
-        less = ht_time_scale(ticks, t->map.slowest);
-        at.hi -= MIN(at.hi, less);
-    }
-    return at;
-}
-
-void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p)
-{
-    /*
-     * The bounds are not valid before @from: the guest's clock may have stood
-     * still.
-     */
-    uint64_t before = p->begin_ns < t->from ? 0 :
-                      interval_of(t, p->begin_ns).lo;
-    uint64_t after = t->from == UINT64_MAX ? HT_TIME_MAX_NS :
-                     interval_of(t, MAX(p->end_ns, t->from)).hi;
-
-    /*
-     * If the bounds contradict each other, the guest's clock has stepped:
-     * ignore @t.
-     */
-    if (MAX(before, p->host_before) <= MIN(after, p->host_after)) {
-        p->host_before = MAX(before, p->host_before);
-        p->host_after = MIN(after, p->host_after);
-    }
-}

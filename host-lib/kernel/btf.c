@@ -9,7 +9,6 @@
  */
 #include "hypertrace/btf.h"
 #include "hypertrace/name-hash.h"
-#include "image-elf.h"
 
 #define MAGIC           0xeb9fu
 #define HEADER          24u
@@ -294,32 +293,6 @@ HtBtf *ht_btf_parse(const void *data, size_t size, GError **error)
     return g_steal_pointer(&b);
 }
 
-HtBtf *ht_btf_open(const char *path, GError **error)
-{
-    g_autofree char *data = NULL;
-    uint64_t offset, bytes;
-    HtBtf *btf;
-    size_t size;
-
-    if (!g_file_get_contents(path, &data, &size, error)) {
-        return NULL;
-    }
-    if (!ht_elf_is(data, size)) {
-        btf = ht_btf_parse(data, size, error);
-    } else if (ht_elf_section(data, size, ".BTF", &offset, &bytes)) {
-        btf = ht_btf_parse(data + offset, bytes, error);
-    } else {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "%s has no section .BTF: the kernel was built without "
-                    "CONFIG_DEBUG_INFO_BTF", path);
-        return NULL;
-    }
-    if (!btf) {
-        g_prefix_error(error, "%s: ", path);
-    }
-    return btf;
-}
-
 void ht_btf_free(HtBtf *b)
 {
     if (b) {
@@ -330,11 +303,6 @@ void ht_btf_free(HtBtf *b)
         g_free(b->data);
         g_free(b);
     }
-}
-
-unsigned ht_btf_types(const HtBtf *btf)
-{
-    return btf->n - 1;
 }
 
 /* Skip typedefs and qualifiers; returns 0 if there are too many */
@@ -375,8 +343,7 @@ static bool describe(const HtBtf *b, uint32_t id, HtBtfField *f)
     unsigned depth;
     Type t;
 
-    f->type = strip(b, id);
-    t = type_get(b, f->type);
+    t = type_get(b, strip(b, id));
     for (depth = 0; t.kind == KIND_ARRAY; depth++) {
         count *= ht_get_le32(t.p + 8);
         if (depth == CHAIN_MAX || count > UINT32_MAX) {
@@ -386,7 +353,6 @@ static bool describe(const HtBtf *b, uint32_t id, HtBtfField *f)
     }
     f->is_signed = (t.kind == KIND_INT && ht_get_le32(t.p) >> 24 & 1) ||
                    ((t.kind == KIND_ENUM || t.kind == KIND_ENUM64) && t.flag);
-    f->is_pointer = t.kind == KIND_PTR;
     switch (t.kind) {
     case KIND_INT:
     case KIND_STRUCT:
@@ -515,58 +481,6 @@ static int path_index(const HtBtf *b, const char **path, uint32_t *type,
     return 0;
 }
 
-/* Do as ht_btf_field(), but begin with the type number @id */
-static int field_from(const HtBtf *b, uint32_t id, const char *path,
-                      HtBtfField *field)
-{
-    unsigned visits = 0;
-    uint64_t bit = 0;
-    Member m = { 0 };
-
-    do {
-        const char *name;
-        size_t len = path_name(&path, &name);
-
-        if (!len || m.bits) {
-            return -EINVAL;
-        }
-        id = strip(b, id);
-        if (!member_find(b, id, name, len, 0, &visits, &m)) {
-            return -ENOENT;
-        }
-        if (!member_fits(b, id, &m)) {
-            return -EINVAL;
-        }
-        bit += m.bit;
-        id = m.type;
-        while (*path == '[') {
-            int ret = path_index(b, &path, &id, &bit);
-
-            if (ret) {
-                return ret;
-            }
-        }
-    } while (*path++ == '.');
-    if (path[-1] || bit / 8 > UINT32_MAX) {
-        return -EINVAL;
-    }
-    *field = (HtBtfField) { .offset = bit / 8, .bits = m.bits };
-    if (!describe(b, id, field)) {
-        return -EINVAL;
-    }
-    /*
-     * In old BTF, the width of a bit field is in its integer type, so m.bits is
-     * 0.  Refuse such a field if it does not begin at a byte.
-     */
-    if (m.bits || bit % 8) {
-        field->bit = bit % 8;
-        if (!m.bits || field->count != 1 || m.bits > 64) {
-            return -EINVAL;
-        }
-    }
-    return 0;
-}
-
 static uint32_t struct_by_name(const HtBtf *b, const char *name)
 {
     uint32_t id = GPOINTER_TO_UINT(g_hash_table_lookup(b->structs, name));
@@ -595,8 +509,55 @@ int ht_btf_field(const HtBtf *btf, const char *name, const char *path,
                  HtBtfField *field)
 {
     uint32_t id = struct_by_name(btf, name);
+    unsigned visits = 0;
+    uint64_t bit = 0;
+    Member m = { 0 };
 
-    return id ? field_from(btf, id, path, field) : -ENOENT;
+    if (!id) {
+        return -ENOENT;
+    }
+    do {
+        const char *member;
+        size_t len = path_name(&path, &member);
+
+        if (!len || m.bits) {
+            return -EINVAL;
+        }
+        id = strip(btf, id);
+        if (!member_find(btf, id, member, len, 0, &visits, &m)) {
+            return -ENOENT;
+        }
+        if (!member_fits(btf, id, &m)) {
+            return -EINVAL;
+        }
+        bit += m.bit;
+        id = m.type;
+        while (*path == '[') {
+            int ret = path_index(btf, &path, &id, &bit);
+
+            if (ret) {
+                return ret;
+            }
+        }
+    } while (*path++ == '.');
+    if (path[-1] || bit / 8 > UINT32_MAX) {
+        return -EINVAL;
+    }
+    *field = (HtBtfField) { .offset = bit / 8, .bits = m.bits };
+    if (!describe(btf, id, field)) {
+        return -EINVAL;
+    }
+    /*
+     * In old BTF, the width of a bit field is in its integer type, so m.bits is
+     * 0.  Refuse such a field if it does not begin at a byte.
+     */
+    if (m.bits || bit % 8) {
+        field->bit = bit % 8;
+        if (!m.bits || field->count != 1 || m.bits > 64) {
+            return -EINVAL;
+        }
+    }
+    return 0;
 }
 
 int ht_btf_offset(const HtBtf *btf, const char *name, const char *path,
@@ -615,31 +576,6 @@ int ht_btf_offset(const HtBtf *btf, const char *name, const char *path,
         }
     }
     return ret;
-}
-
-int ht_btf_pointee(const HtBtf *btf, const HtBtfField *pointer,
-                   const char *path, HtBtfField *field)
-{
-    Type t = type_get(btf, pointer->type);
-    unsigned depth;
-    uint32_t id;
-
-    for (depth = 0; t.kind == KIND_ARRAY && depth < CHAIN_MAX; depth++) {
-        t = type_get(btf, strip(btf, ht_get_le32(t.p)));
-    }
-    if (t.kind != KIND_PTR) {
-        return -ENOENT;
-    }
-    id = strip(btf, t.size);
-    t = type_get(btf, id);
-    if (!is_struct(&t)) {
-        return -ENOENT;
-    }
-    if (path) {
-        return field_from(btf, id, path, field);
-    }
-    *field = (HtBtfField) { 0 };
-    return describe(btf, id, field) ? 0 : -EINVAL;
 }
 
 int ht_btf_field_value(const HtBtfField *field, const void *copy, size_t size,
@@ -722,19 +658,4 @@ int ht_btf_enum(const HtBtf *btf, const char *name, int64_t *value)
         }
     }
     return -ENOENT;
-}
-
-const char *ht_btf_enum_name(const HtBtf *btf, const char *name, int64_t value)
-{
-    Type t = type_get(btf, GPOINTER_TO_UINT(g_hash_table_lookup(btf->enums,
-                                                                name)));
-    unsigned i;
-
-    for (i = 0; i < t.vlen && (t.kind == KIND_ENUM || t.kind == KIND_ENUM64);
-         i++) {
-        if (enum_value(&t, i) == value) {
-            return enum_part(btf, &t, i);
-        }
-    }
-    return NULL;
 }

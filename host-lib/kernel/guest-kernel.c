@@ -54,16 +54,6 @@ int ht_guest_kernel_symbol(const HtGuestKernel *k, const char *name,
     return 0;
 }
 
-const char *ht_guest_kernel_name(const HtGuestKernel *k, uint64_t addr,
-                                 uint64_t *offset)
-{
-    if (addr < k->text || addr >= k->end) {
-        return NULL;
-    }
-    return ht_symbols_find(ht_kernel_image_symbols(k->image), addr - k->slide,
-                           offset);
-}
-
 int ht_guest_kernel_offset(HtGuestKernel *k, uint64_t addr, uint64_t *offset,
                            uint64_t *left)
 {
@@ -274,27 +264,3 @@ unsigned ht_guest_kernel_cpus(HtGuestKernel *k)
     return MAX(n, 1);
 }
 
-int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,
-                           uint64_t *addr)
-{
-    const HtKernelSpace space = ht_kernel_space_of(k);
-    uint64_t table, offset;
-    int ret;
-
-    if (cpu >= HT_FT_CPUS_MAX) {
-        return -EINVAL;
-    }
-    if (ht_guest_kernel_symbol(k, "__per_cpu_offset", &table)) {
-        /*
-         * Assume that the kernel was built without CONFIG_SMP: there is one
-         * copy of the variable.
-         */
-        *addr = var;
-        return cpu ? -EINVAL : 0;
-    }
-    ret = ht_kernel_space_u64(&space, table + 8ull * cpu, &offset);
-    if (!ret) {
-        *addr = var + offset;
-    }
-    return ret;
-}

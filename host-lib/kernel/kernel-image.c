@@ -234,12 +234,6 @@ HtKernelImage *ht_kernel_image_from_memory(GBytes *bytes, HtMachine machine,
     return complete(image, error);
 }
 
-void ht_kernel_image_set_btf(HtKernelImage *image, HtBtf *btf)
-{
-    ht_btf_free(image->btf);
-    image->btf = btf;
-}
-
 HtMachine ht_kernel_image_machine(const HtKernelImage *image)
 {
     return image->machine;

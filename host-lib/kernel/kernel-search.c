@@ -197,18 +197,6 @@ int ht_kernel_search_step(HtKernelSearch *s, const HtBudget *budget)
     return 1;
 }
 
-double ht_kernel_search_progress(const HtKernelSearch *s)
-{
-    double all = 0, done = 0;
-    unsigned i;
-
-    for (i = 0; i < s->n_spans; i++) {
-        all += s->spans[i].size;
-        done += i < s->span ? s->spans[i].size : i == s->span ? s->next : 0;
-    }
-    return !s->possible || all == 0 ? 1 : MIN(done / all, 1);
-}
-
 unsigned ht_kernel_search_found(const HtKernelSearch *s)
 {
     return s->found->len;

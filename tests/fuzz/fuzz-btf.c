@@ -10,7 +10,7 @@
 static void look_up(const HtBtf *btf, const char *name, const char *path)
 {
     uint32_t offset, size, whole;
-    HtBtfField f, to;
+    HtBtfField f;
     uint64_t value;
     uint8_t bytes[16] = { 0 };
 
@@ -27,9 +27,6 @@ static void look_up(const HtBtf *btf, const char *name, const char *path)
         g_assert_cmpuint(size, ==, f.size);
     }
     ht_btf_field_value(&f, bytes, sizeof(bytes), &value);
-    if (f.is_pointer && !ht_btf_pointee(btf, &f, "b", &to)) {
-        g_assert_cmpuint(to.bits, <=, 64);
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,8 +48,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         look_up(btf, names[i % G_N_ELEMENTS(names)],
                 paths[i / G_N_ELEMENTS(names)]);
     }
-    if (!ht_btf_enum(btf, "e", &value)) {
-        ht_btf_enum_name(btf, "E", value);
-    }
+    ht_btf_enum(btf, "e", &value);
     return 0;
 }

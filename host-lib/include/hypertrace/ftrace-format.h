@@ -139,17 +139,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtFormats, ht_ft_formats_free)
 const HtFtEvent *ht_ft_formats_get(const HtFtFormats *f, uint16_t id);
 
 /**
- * ht_ft_formats_find() - find an event by its name
- * @f: the table
- * @system: name of the subsystem; NULL for any
- * @name: name of the event
- *
- * Return: the first event that matches, or NULL
- */
-const HtFtEvent *ht_ft_formats_find(const HtFtFormats *f, const char *system,
-                                    const char *name);
-
-/**
  * ht_ft_formats_count() - get the number of events
  * @f: the table
  */

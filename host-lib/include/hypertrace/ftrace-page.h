@@ -162,11 +162,6 @@ static inline uint8_t ht_ft_event_flags(const uint8_t *data)
     return data[2];
 }
 
-static inline uint8_t ht_ft_event_preempt(const uint8_t *data)
-{
-    return data[3];
-}
-
 static inline int32_t ht_ft_event_pid(const uint8_t *data)
 {
     return (int32_t)ht_get_le32(data + 4);

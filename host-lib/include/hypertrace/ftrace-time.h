@@ -39,9 +39,6 @@
  * @counter: the newest guest time that a bound refers to
  * @at: bounds of the host time at @counter in ns; 0 and HT_TIME_MAX_NS mean
  *      that the bound is not known
- * @from: guest time from which @at and @map are valid; UINT64_MAX if nothing
- *        was added yet
- * @since: earliest guest time of an event of the last poll
  * @news: bounds were added since ht_ft_time_settle() was called last
  * @stepped: the guest's clock stepped within this poll
  * @wide: with @stepped: bounds of the host time at @counter that include both
@@ -55,8 +52,6 @@ typedef struct HtFtTime {
     HtTimeMap map;
     uint64_t counter;
     HtTimeInterval at;
-    uint64_t from;
-    uint64_t since;
     bool news;
     bool stepped;
     HtTimeInterval wide;
@@ -79,7 +74,6 @@ void ht_ft_time_expect(HtFtTime *t, uint64_t hz, uint32_t ppm);
 
 /**
  * HtFtBounds: bounds that one piece sets on the host's clock
- * @begin_ns: guest time of the first event
  * @low_ns: the guest time that @low refers to
  * @low: lower bound of the host time at @low_ns in ns; 0 if not known
  * @high_ns: the guest time that @high refers to
@@ -87,7 +81,6 @@ void ht_ft_time_expect(HtFtTime *t, uint64_t hz, uint32_t ppm);
  *        known
  */
 typedef struct HtFtBounds {
-    uint64_t begin_ns;
     uint64_t low_ns;
     uint64_t low;
     uint64_t high_ns;
@@ -121,23 +114,6 @@ void ht_ft_time_add(HtFtTime *t, const HtFtBounds *b);
  * Returns: the host time in ns, at most @p->host_after
  */
 uint64_t ht_ft_time_host(HtFtTime *t, const HtFtPiece *p, uint64_t ns);
-
-/**
- * ht_ft_time_bound: get the maximum error of the last poll's dates
- * @t: the relation
- *
- * Returns: the error in ns; UINT64_MAX if it is not known
- */
-uint64_t ht_ft_time_bound(HtFtTime *t);
-
-/**
- * ht_ft_time_bracket: narrow the host times of a piece
- * @t: the relation
- * @p: a piece of another follower, which read many events in one poll;
- *     @p->host_before and @p->host_after are narrowed to what @t implies,
- *     unless they contradict @t
- */
-void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p);
 
 /**
  * ht_ft_time_settle: add the bounds of this poll to @t->map as a sample, if

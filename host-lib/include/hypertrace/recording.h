@@ -390,7 +390,6 @@ typedef struct HtRecInfo {
  * @segment: segment of the clock within @epoch, from 0
  * @type: common_type, which is the number of the event's format
  * @flags: common_flags
- * @preempt: common_preempt_count
  * @pid: common_pid
  * @size: size of @data in bytes, at least HT_FT_EVENT_HEADER
  * @data: the event as its format describes it, with the common fields; valid
@@ -408,7 +407,6 @@ typedef struct HtRecEvent {
     uint32_t segment;
     uint16_t type;
     uint8_t flags;
-    uint8_t preempt;
     int32_t pid;
     uint32_t size;
     const uint8_t *data;
@@ -436,7 +434,6 @@ static inline void ht_rec_event(const HtFtPiece *p, const HtFtRecord *r,
     ev->segment = p->segment;
     ev->type = ht_ft_event_type(r->data);
     ev->flags = ht_ft_event_flags(r->data);
-    ev->preempt = ht_ft_event_preempt(r->data);
     ev->pid = ht_ft_event_pid(r->data);
     ev->size = r->size;
     ev->data = r->data;

@@ -352,8 +352,8 @@ uint64_t ht_streams_close_one(HtStream *s);
  * @again: set to whether the owner must call this again soon
  *
  * Ends when nothing is left to do or a limit is reached; with
- * HtStreamsConfig.arms and without a flush, also when ht_streams_behind() is
- * false.  Also completes flushes.
+ * HtStreamsConfig.arms and without a flush, also when ht_consumer_behind() is
+ * false for each stream.  Also completes flushes.
  *
  * Returns: true if there was anything to do
  *
@@ -432,12 +432,6 @@ void ht_streams_disarm(HtStreams *a);
  * worker
  */
 bool ht_streams_pending(const HtStreams *a);
-/*
- * ht_streams_behind: test whether ht_consumer_behind() is true for any ring.
- * Context: worker
- */
-bool ht_streams_behind(const HtStreams *a);
-
 /**
  * ht_stream_stats: get the counters of the open instance, or of the last one
  * @s: the stream

@@ -69,9 +69,6 @@ static void test_integers(void)
     g_assert_cmpstr(e->system, ==, "s");
     g_assert_cmpstr(e->name, ==, "e");
     g_assert_cmpuint(e->nr_fields, ==, 5);
-    g_assert_true(ht_ft_formats_find(f, "s", "e") == e);
-    g_assert_true(ht_ft_formats_find(f, NULL, "e") == e);
-    g_assert_null(ht_ft_formats_find(f, "t", "e"));
     g_assert_null(ht_ft_formats_get(f, 41));
     g_assert_cmpint((int64_t)ht_ft_field_uint(field(f, "n", "int", HT_FT_INT),
                                               data, sizeof(data)), ==, -2);

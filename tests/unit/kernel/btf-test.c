@@ -33,7 +33,7 @@ static void test_moved(void)
         g_autoptr(HtBtf) btf = NULL;
         uint32_t u32, u64, list, pages, inner, head, tail, offset, size;
         uint8_t copy[128] = { 0 };
-        HtBtfField f, to;
+        HtBtfField f;
         uint64_t v;
         BtfMake m;
 
@@ -81,11 +81,6 @@ static void test_moved(void)
                         -EINVAL);
         g_assert_cmpint(ht_btf_field(btf, "ring", "list.prev", &f), ==, 0);
         g_assert_cmpuint(f.offset, ==, at[3] + 8);
-        g_assert_true(f.is_pointer);
-        g_assert_cmpint(ht_btf_pointee(btf, &f, "prev", &to), ==, 0);
-        g_assert_cmpuint(to.offset, ==, 8);
-        g_assert_cmpint(ht_btf_pointee(btf, &f, NULL, &to), ==, 0);
-        g_assert_cmpuint(to.size, ==, 16);
         g_assert_cmpint(ht_btf_field(btf, "ring", "list.prev.next", &f), ==,
                         -ENOENT);
         g_assert_cmpint(ht_btf_field(btf, "ring", "nothing", &f), ==, -ENOENT);
@@ -132,9 +127,6 @@ static void test_enums(void)
     g_assert_cmpint(ht_btf_enum(btf, "WIDE", &value), ==, 0);
     g_assert_cmpint(value, ==, INT64_MIN + 5);
     g_assert_cmpint(ht_btf_enum(btf, "NOTHING", &value), ==, -ENOENT);
-    g_assert_cmpstr(ht_btf_enum_name(btf, "kind", 7), ==, "KIND_FN");
-    g_assert_null(ht_btf_enum_name(btf, "kind", 8));
-    g_assert_null(ht_btf_enum_name(btf, "nothing", 7));
 }
 
 /*
@@ -173,7 +165,7 @@ static void test_circles(void)
                     -EINVAL);
     g_assert_cmpint(ht_btf_field(btf, "a", "x", &f), ==, -ENOENT);
     g_assert_cmpint(ht_btf_field(btf, "uses", "pointer", &f), ==, 0);
-    g_assert_cmpint(ht_btf_pointee(btf, &f, "x", &f), ==, -ENOENT);
+    g_assert_cmpuint(f.size, ==, 8);
     g_assert_cmpint(g_get_monotonic_time() - begin, <, G_USEC_PER_SEC);
 }
 

@@ -298,7 +298,6 @@ static void test_oracle(void)
         raw = ht_kernel_image_bytes(image, from, to - from);
         oracle = btf__new(raw, to - from);
         g_assert_nonnull(oracle);
-        g_assert_cmpuint(ht_btf_types(mine), ==, btf__type_cnt(oracle) - 1);
         for (i = 1; i < btf__type_cnt(oracle); i++) {
             const struct btf_type *t = btf__type_by_id(oracle, i);
             const char *name = btf__name_by_offset(oracle, t->name_off);

@@ -71,6 +71,12 @@ static void run_pager(const char *name, int in)
     _exit(127);
 }
 
+static void end_pager(void)
+{
+    fflush(stdout);
+    wait_for_pager();
+}
+
 bool ht_pager_start(void)
 {
     struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
@@ -96,14 +102,6 @@ bool ht_pager_start(void)
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGHUP, &sa, NULL);
-    atexit(ht_pager_end);
+    atexit(end_pager);
     return true;
-}
-
-void ht_pager_end(void)
-{
-    if (pager) {
-        fflush(stdout);
-        wait_for_pager();
-    }
 }

@@ -87,7 +87,11 @@ static const Known known[HT_KINDS] = {
         { 5, PUT_INT } } },
 };
 
-uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr)
+/*
+ * Return the interning id (iid) of a kernel address.  If the address is new,
+ * add its name to @w->interned.  If there are too many symbols, return @addr.
+ */
+static uint64_t symbol(PfWriter *w, unsigned boot, uint64_t addr)
 {
     const uint64_t *iid = g_hash_table_lookup(w->symbols, &addr);
     uint64_t *key;
@@ -173,7 +177,7 @@ static void put_known(PfWriter *w, const HtModelEvent *ev, const Known *k,
             break;
         case PUT_SYMBOL:
             ht_pb_uint(out, number,
-                       pf_symbol(w, ev->boot, ht_event_uint(ev, i)));
+                       symbol(w, ev->boot, ht_event_uint(ev, i)));
             break;
         }
     }

@@ -259,14 +259,4 @@ typedef struct PfWriter {
  */
 void pf_event(PfWriter *w, const HtModelEvent *ev, GString *out);
 
-/**
- * pf_symbol: get the interning id (iid) of a kernel address
- * @w: writer; if the address is new, its name is added to @w->interned
- * @boot: boot, counted from 1
- * @addr: address
- *
- * Returns: the iid; @addr if there are too many symbols
- */
-uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr);
-
 #endif /* HYPERTRACE_TOOL_PERFETTO_H */

@@ -107,8 +107,14 @@ static void put_exits(const HtVcpuSums *v, struct ht_host_stats *s)
     }
 }
 
-void ht_host_tell_stats(const HtRunstates *x, const HtVcpuSums *v,
-                        struct ht_host_stats *s)
+/*
+ * Convert the sums of a vCPU, counted up to @x->end, to the structure that the
+ * guest reads.  The four parts of the stolen time (own_ns, machines_ns,
+ * tasks_ns, idle_ns) count a wait only up to the last change of the task on the
+ * processor for which the vCPU waits.
+ */
+static void stats_of(const HtRunstates *x, const HtVcpuSums *v,
+                     struct ht_host_stats *s)
 {
     uint64_t no_mode = v->modes[HT_MODE_UNKNOWN];
     bool emulated = ht_host_sums_emulated(v);
@@ -205,7 +211,7 @@ static void update(HtHostTell *t)
         struct ht_host_stats stats;
 
         if (slots[i]) {
-            ht_host_tell_stats(t->x, slots[i], &stats);
+            stats_of(t->x, slots[i], &stats);
             ht_host_page_write(t->page, i, &stats);
         }
     }

@@ -12,19 +12,6 @@
 #include "hypertrace/host-page.h"
 #include "host/runstates.h"
 
-/**
- * ht_host_tell_stats: convert the sums of a vCPU to the structure that the
- * guest reads
- * @x: the sums, in which the state of each vCPU is counted up to @x->end
- * @stats: filled in; seq is 0
- *
- * The four parts of the stolen time (own_ns, machines_ns, tasks_ns, idle_ns)
- * count a wait only up to the last change of the task on the processor for
- * which the vCPU waits.
- */
-void ht_host_tell_stats(const HtRunstates *x, const HtVcpuSums *v,
-                        struct ht_host_stats *stats);
-
 typedef struct HtHostTell HtHostTell;
 
 /**

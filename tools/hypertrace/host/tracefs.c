@@ -31,7 +31,7 @@ struct HtTracefs {
     int lock;                   /* descriptor of LOCK_FILE, or -1 */
 };
 
-int ht_mount_private(const char *type)
+static int mount_private(const char *type)
 {
     int fs = syscall(SYS_fsopen, type, CLOSE_ON_EXEC), dir = -1, code;
 
@@ -61,7 +61,7 @@ int ht_mount_open(const char *type)
     if (mounts) {
         endmntent(mounts);
     }
-    return dir >= 0 ? dir : ht_mount_private(type);
+    return dir >= 0 ? dir : mount_private(type);
 }
 
 static void fail(GError **error, const char *what, int code)
@@ -185,7 +185,11 @@ void ht_tracefs_free(HtTracefs *t)
     g_free(t);
 }
 
-char *ht_tracefs_read(const HtTracefs *t, const char *name, GError **error)
+/*
+ * Read a file of the instance; of a file of more than 1 MiB, read only the
+ * begin.
+ */
+static char *file_text(const HtTracefs *t, const char *name, GError **error)
 {
     int fd = openat(t->dir, name, O_RDONLY | O_CLOEXEC);
     char *text = fd < 0 ? NULL : read_fd(fd, FILE_MAX);
@@ -226,7 +230,7 @@ bool ht_tracefs_enable(const HtTracefs *t, const char *system,
     g_autofree char *path = g_strdup_printf("events/%s/%s/", system, name);
     g_autofree char *format = g_strconcat(path, "format", NULL);
     g_autofree char *enable = g_strconcat(path, "enable", NULL);
-    g_autofree char *text = ht_tracefs_read(t, format, NULL);
+    g_autofree char *text = file_text(t, format, NULL);
 
     if (!text || !ht_tracefs_write(t, enable, "1", NULL)) {
         return false;
@@ -247,9 +251,9 @@ static bool page_field(const char *text, const char *name, unsigned *offset,
 bool ht_tracefs_headers(const HtTracefs *t, GString *formats,
                         uint32_t *page_size, GError **error)
 {
-    g_autofree char *page = ht_tracefs_read(t, "events/header_page", error);
-    g_autofree char *event = page ? ht_tracefs_read(t, "events/header_event",
-                                                    error) : NULL;
+    g_autofree char *page = file_text(t, "events/header_page", error);
+    g_autofree char *event = page ? file_text(t, "events/header_event", error) :
+                             NULL;
     unsigned commit, commit_size, data, data_size;
 
     if (!event) {
@@ -283,7 +287,7 @@ bool ht_tracefs_count(const HtTracefs *t, uint32_t cpu, const char *name,
 {
     g_autofree char *path = g_strdup_printf("per_cpu/cpu%" PRIu32 "/stats",
                                             cpu);
-    g_autofree char *text = ht_tracefs_read(t, path, NULL);
+    g_autofree char *text = file_text(t, path, NULL);
     g_autofree char *line = g_strconcat(name, ": ", NULL);
     const char *found = text ? strstr(text, line) : NULL;
 

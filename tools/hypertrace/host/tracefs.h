@@ -37,16 +37,6 @@ void ht_tracefs_free(HtTracefs *t);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtTracefs, ht_tracefs_free)
 
 /**
- * ht_tracefs_read() - read a file of the instance
- * @name: path of the file in the instance
- * @error: set on failure
- *
- * Return: the content, terminated by a NUL; of a file of more than 1 MiB only
- * the begin; NULL on failure
- */
-char *ht_tracefs_read(const HtTracefs *t, const char *name, GError **error);
-
-/**
  * ht_tracefs_write() - write a file of the instance
  * @name: path of the file in the instance
  * @text: the text, written by one system call
@@ -106,17 +96,8 @@ bool ht_tracefs_count(const HtTracefs *t, uint32_t cpu, const char *name,
                       uint64_t *n);
 
 /**
- * ht_mount_private() - mount a file system without a path: only the returned
- * descriptor leads to it
- * @type: type of the file system, as "tracefs"
- *
- * Return: a descriptor of its root; -1 with errno set
- */
-int ht_mount_private(const char *type);
-
-/**
- * ht_mount_open() - open a mounted file system; if none can be opened, call
- * ht_mount_private()
+ * ht_mount_open() - open a mounted file system; if none can be opened, mount it
+ * without a path: only the returned descriptor leads to it
  * @type: type of the file system, as "debugfs"
  *
  * Return: a descriptor of its root; -1 with errno set

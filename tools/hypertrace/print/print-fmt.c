@@ -22,7 +22,8 @@ typedef struct Run {
     const HtPrintSymbols *symbols;
 } Run;
 
-uint64_t ht_print_extend(uint64_t v, unsigned bytes, bool is_signed)
+/* Convert a value to an integer type of C of @bytes bytes */
+static uint64_t extend(uint64_t v, unsigned bytes, bool is_signed)
 {
     switch (bytes) {
     case 1:
@@ -62,7 +63,7 @@ static uint64_t shift(const HtPrintNode *n, uint64_t a, uint64_t b)
 
     b &= 63;
     if (n->value == HT_OP2('<', '<')) {
-        return wide ? a << b : ht_print_extend(a << b, n->bytes, n->is_signed);
+        return wide ? a << b : extend(a << b, n->bytes, n->is_signed);
     }
     return negative ? ~(~a >> b) : a >> b;
 }
@@ -145,17 +146,16 @@ static uint64_t eval(const HtPrintNode *n, const Run *r)
         ht_ft_field_bytes(&n->field, r->data, r->size, &len);
         return len;
     case HT_OP_CAST:
-        return ht_print_extend(eval(n->a, r), n->bytes, n->is_signed);
+        return extend(eval(n->a, r), n->bytes, n->is_signed);
     case HT_OP_UNARY:
         v = eval(n->a, r);
         return n->value == '!' ? !v :
                n->value == HT_OP_SWAP ? swap(v, n->bytes) :
-               ht_print_extend(n->value == '~' ? ~v : -v, n->bytes,
-                               n->is_signed);
+               extend(n->value == '~' ? ~v : -v, n->bytes, n->is_signed);
     case HT_OP_BINARY:
         v = binary(n, eval(n->a, r), eval(n->b, r));
         return n->value == HT_OP2('<', '<') ? v :
-               ht_print_extend(v, n->bytes, n->is_signed);
+               extend(v, n->bytes, n->is_signed);
     case HT_OP_SELECT:
         return eval(n->a, r) ? eval(n->b, r) : eval(n->c, r);
     case HT_OP_ELEMENT:
@@ -178,8 +178,8 @@ static void put_rest(const HtPrintNode *n, uint64_t v, GString *out)
 {
     unsigned bytes = MAX(n->bytes, 4);
 
-    if (v == ht_print_extend(v, bytes, true)) {
-        v = ht_print_extend(v, bytes, false);
+    if (v == extend(v, bytes, true)) {
+        v = extend(v, bytes, false);
     }
     g_string_append_printf(out, "0x%" PRIx64, v);
 }
@@ -424,7 +424,7 @@ static void put_number(const HtPrintPiece *p, uint64_t v, int width,
     bool is_signed = p->conversion == 'd';
     char format[32];
 
-    v = ht_print_extend(v, p->bytes, is_signed);
+    v = extend(v, p->bytes, is_signed);
     if (p->is_bare && (is_signed || p->conversion == 'u')) {
         if (is_signed && (int64_t)v < 0) {
             g_string_append_c(out, '-');

@@ -206,14 +206,6 @@ uint64_t ht_print_value(const HtPrintNode *n, const uint8_t *data,
                         size_t size);
 
 /**
- * ht_print_extend() - convert a value to an integer type of C
- * @v: the value
- * @bytes: size of the type
- * @is_signed: whether the type is signed
- */
-uint64_t ht_print_extend(uint64_t v, unsigned bytes, bool is_signed);
-
-/**
  * ht_print_pointer() - print an object for a %p with letters after it
  * @letters: &HtPrintPiece.pointer
  * @p: bytes of the object; NULL if @len is 0

@@ -36,8 +36,6 @@ typedef struct HtBtf HtBtf;
  * @element: size of one element in bytes; @size if it is no array
  * @is_signed: the member is, or its elements are, signed integers or signed
  *             enumerations
- * @is_pointer: the member is, or its elements are, pointers
- * @type: private: number of the type after typedefs and qualifiers
  */
 typedef struct HtBtfField {
     uint32_t offset;
@@ -47,8 +45,6 @@ typedef struct HtBtfField {
     uint32_t count;
     uint32_t element;
     bool is_signed;
-    bool is_pointer;
-    uint32_t type;
 } HtBtfField;
 
 /**
@@ -62,27 +58,11 @@ typedef struct HtBtfField {
 HtBtf *ht_btf_parse(const void *data, size_t size, GError **error);
 
 /**
- * ht_btf_open: read BTF from a file
- * @path: a file such as /sys/kernel/btf/vmlinux, or an ELF file with a section
- *        .BTF, such as vmlinux
- * @error: set on failure
- *
- * Returns: the table, for ht_btf_free(); or NULL
- */
-HtBtf *ht_btf_open(const char *path, GError **error);
-
-/**
  * ht_btf_free: free a table
  * @btf: the table or NULL
  */
 void ht_btf_free(HtBtf *btf);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtBtf, ht_btf_free)
-
-/**
- * ht_btf_types: get the number of types, without type 0 (void)
- * @btf: the table
- */
-unsigned ht_btf_types(const HtBtf *btf);
 
 /**
  * ht_btf_struct_size: get the size of a structure or union
@@ -130,20 +110,6 @@ int ht_btf_offset(const HtBtf *btf, const char *name, const char *path,
                   uint32_t *offset, uint32_t *size);
 
 /**
- * ht_btf_pointee: find a member of the structure that a pointer member
- * points to
- * @btf: the table
- * @pointer: a field with is_pointer
- * @path: path in the structure pointed to; or NULL for the structure
- * @field: filled in; without @path: offset 0 and the size of the structure
- *
- * Returns: as ht_btf_field(); -ENOENT also if @pointer does not point to a
- * structure or union
- */
-int ht_btf_pointee(const HtBtf *btf, const HtBtfField *pointer,
-                   const char *path, HtBtfField *field);
-
-/**
  * ht_btf_field_value: get a field's value from a copy of its structure
  * @field: an integer, enumeration, pointer or bit field of at most 8 bytes
  * @copy: copy of the structure
@@ -166,17 +132,5 @@ int ht_btf_field_value(const HtBtfField *field, const void *copy, size_t size,
  * Returns: 0, or -ENOENT if the name is unknown
  */
 int ht_btf_enum(const HtBtf *btf, const char *name, int64_t *value);
-
-/**
- * ht_btf_enum_name: get the name of an enumeration's value
- * @btf: the table
- * @name: the enumeration's tag
- * @value: the value, as ht_btf_enum() sets it
- *
- * Returns: the first enumerator with this value, valid as long as @btf; NULL
- * if no enumerator has it
- */
-const char *ht_btf_enum_name(const HtBtf *btf, const char *name,
-                             int64_t value);
 
 #endif

@@ -59,12 +59,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelSearch, ht_kernel_search_free)
 int ht_kernel_search_step(HtKernelSearch *s, const HtBudget *budget);
 
 /**
- * ht_kernel_search_progress: get the part of the memory searched, 0 to 1
- * @s: the search
- */
-double ht_kernel_search_progress(const HtKernelSearch *s);
-
-/**
  * ht_kernel_search_found: get the number of kernels found since the search was
  * started or restarted, without a kernel that ht_kernel_search_take() returned
  * @s: the search
@@ -238,18 +232,6 @@ int ht_guest_kernel_symbol(const HtGuestKernel *k, const char *name,
                            uint64_t *addr);
 
 /**
- * ht_guest_kernel_name: find the symbol at or before an address of this boot
- * @k: the kernel
- * @addr: the address
- * @offset: set to the distance from the symbol to @addr, in bytes
- *
- * Returns: the name, valid as long as the image; NULL outside the kernel's own
- * text and data (modules' symbols are not in the image)
- */
-const char *ht_guest_kernel_name(const HtGuestKernel *k, uint64_t addr,
-                                 uint64_t *offset);
-
-/**
  * ht_guest_kernel_offset: translate a kernel address
  * @k: the kernel
  * @addr: a virtual address of this boot
@@ -298,20 +280,5 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
  * symbol is missing or cannot be read
  */
 unsigned ht_guest_kernel_cpus(HtGuestKernel *k);
-
-/**
- * ht_guest_kernel_percpu: get the address of a CPU's copy of a per-CPU variable
- * @k: the kernel
- * @var: the variable's address from ht_guest_kernel_symbol(), or a __percpu
- *       pointer read from the guest
- * @cpu: number of the CPU, less than ht_guest_kernel_cpus()
- * @addr: set
- *
- * Returns: 0; -EINVAL if @cpu is HT_FT_CPUS_MAX or more, or if it is not 0 and
- * the kernel was built without CONFIG_SMP; or another -errno.  @cpu is not
- * compared with ht_guest_kernel_cpus().
- */
-int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,
-                           uint64_t *addr);
 
 #endif

@@ -145,13 +145,6 @@ void ht_kernel_image_unref(HtKernelImage *image);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelImage, ht_kernel_image_unref)
 
 /**
- * ht_kernel_image_set_btf: replace the image's types
- * @image: the image; no other thread may use it during the call
- * @btf: the types; the image takes ownership
- */
-void ht_kernel_image_set_btf(HtKernelImage *image, HtBtf *btf);
-
-/**
  * ht_kernel_image_machine: get the architecture
  * @image: the image
  */
@@ -188,9 +181,8 @@ const HtSymbols *ht_kernel_image_symbols(const HtKernelImage *image);
  * ht_kernel_image_btf: get the types
  * @image: the image
  *
- * Returns: the types, valid until the end of @image or the next
- * ht_kernel_image_set_btf(); NULL if the kernel has no valid BTF
- * (CONFIG_DEBUG_INFO_BTF) and ht_kernel_image_set_btf() was not called
+ * Returns: the types, valid as long as @image; NULL if the kernel has no valid
+ * BTF (CONFIG_DEBUG_INFO_BTF)
  */
 const HtBtf *ht_kernel_image_btf(const HtKernelImage *image);
 
