@@ -63,12 +63,13 @@ def suits(vm):
 
 def state(vm):
     """Return the path of the saved state from which a guest can start. If no guest with
-    the same QEMU, kernel and modules has saved that state yet, save it."""
+    the same QEMU, kernel, initrd, programs and modules has saved that state yet, save it."""
     environment = {k: v for k, v in os.environ.items()
                    if k in ("HT_QEMU_L", "HT_KERNEL_ARGS")}
-    modules = {name: os.stat(path).st_mtime_ns
-               for name, path in _modules().items()}
-    key = json.dumps([str(vm.qemu), vm.kernel, environment, modules],
+    files = {str(path): os.stat(path).st_mtime_ns for path in (
+        *_modules().values(), os.environ["HT_INITRD"],
+        *Path(os.environ["HT_GUEST_BIN"]).iterdir())}
+    key = json.dumps([str(vm.qemu), vm.kernel, environment, files],
                      sort_keys=True)
     name = hashlib.sha256(key.encode()).hexdigest()[:12]
     path = Path(DIRECTORY) / name
