@@ -62,6 +62,16 @@ const void *ht_kernel_image_bytes(const HtKernelImage *image, uint64_t addr,
     return NULL;
 }
 
+/*
+ * Return the character of a version that stands for a byte of the kernel's
+ * banner.  The banner is not trusted and is printed on terminals: keep
+ * printable ASCII only.
+ */
+static char version_char(char c)
+{
+    return g_ascii_isprint(c) ? c : '?';
+}
+
 static bool find_version(HtKernelImage *image, GError **error)
 {
     const char *text = NULL, *end;
@@ -84,13 +94,9 @@ static bool find_version(HtKernelImage *image, GError **error)
                     "the kernel has no line \"" BANNER "...\"");
         return false;
     }
-    /*
-     * The line is not trusted and is printed on terminals: keep printable ASCII
-     * only.
-     */
     image->version = g_strndup(text, end - text);
     for (p = image->version; *p; p++) {
-        *p = g_ascii_isprint(*p) ? *p : '?';
+        *p = version_char(*p);
     }
     text = image->version + strlen(BANNER);
     image->release = g_strndup(text, strcspn(text, " "));
@@ -242,6 +248,20 @@ HtMachine ht_kernel_image_machine(const HtKernelImage *image)
 const char *ht_kernel_image_version(const HtKernelImage *image)
 {
     return image->version;
+}
+
+bool ht_kernel_image_has_banner(const HtKernelImage *image, const char *banner,
+                                size_t len)
+{
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        /* also at the end of the version: version_char() never returns NUL */
+        if (image->version[i] != version_char(banner[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 const char *ht_kernel_image_release(const HtKernelImage *image)

@@ -136,8 +136,7 @@ static uint64_t align_up(const HtKernelSearch *s, const HtGuestRange *r,
 
 static int try_place(HtKernelSearch *s, uint64_t offset)
 {
-    const char *version = ht_kernel_image_version(s->image);
-    size_t len = MIN(strlen(version), LOOK);
+    size_t len = MIN(strlen(ht_kernel_image_version(s->image)), LOOK);
     HtGuestKernel *k;
     char is[LOOK];
     int ret = ht_ft_mem_copy(s->mem.mem, offset + s->banner, is, len);
@@ -146,7 +145,8 @@ static int try_place(HtKernelSearch *s, uint64_t offset)
     if (ret) {
         return ret == -ESRCH ? ret : 0;
     }
-    if (memcmp(is, version, len) || s->found->len == FOUND_MAX) {
+    if (!ht_kernel_image_has_banner(s->image, is, len) ||
+        s->found->len == FOUND_MAX) {
         return 0;
     }
     k = ht_guest_kernel_try(&s->mem, s->image, offset, &s->early);

@@ -70,15 +70,14 @@ static uint64_t word(const HtGuestKernel *k, const char *name, unsigned size)
 static bool has_banner(const HtGuestKernel *k, const HtKernelImage *image)
 {
     uint64_t link = link_of(k, "linux_banner");
-    const char *version = ht_kernel_image_version(image);
-    size_t len = strlen(version);
+    size_t len = strlen(ht_kernel_image_version(image));
     char is[BANNER_MAX];
 
     return link >= k->text && link - k->text < KERNEL_MAX &&
            len < sizeof(is) &&
            !ht_ft_mem_copy(k->mem.mem, k->offset + (link - k->text), is,
                            len) &&
-           !memcmp(is, version, len);
+           ht_kernel_image_has_banner(image, is, len);
 }
 
 /* Find KASLR's slide from the address of the first system call's handler */

@@ -253,7 +253,8 @@ void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf)
         { AT_PERCPU, "__per_cpu_offset" },
         { AT_INIT, "init_task" }, { AT_PRB, "prb" }, { KM_SIZE, "_end" },
     };
-    static const char banner[] = "Linux version 6.12.0-test (x@y) #1 SMP\n";
+    /* the name of the kernel's builder is not ASCII */
+    static const char banner[] = "Linux version 6.12.0-test (\u00fc@y) #1\n";
     g_autoptr(GArray) symbols = g_array_new(false, false, sizeof(KmSymbol));
     g_autoptr(GBytes) btf = make_btf(timekeeper), copy = NULL;
     g_autoptr(GError) error = NULL;

@@ -160,6 +160,18 @@ HtMachine ht_kernel_image_machine(const HtKernelImage *image);
 const char *ht_kernel_image_version(const HtKernelImage *image);
 
 /**
+ * ht_kernel_image_has_banner: compare bytes of a guest's memory with the begin
+ * of the version
+ * @image: the image
+ * @banner: the bytes; those that are not printable ASCII count as "?"
+ * @len: number of bytes to compare
+ *
+ * Returns: whether the version begins with these bytes
+ */
+bool ht_kernel_image_has_banner(const HtKernelImage *image, const char *banner,
+                                size_t len);
+
+/**
  * ht_kernel_image_release: get the release, as `uname -r` prints it
  * @image: the image
  */
