@@ -378,8 +378,9 @@ static void test_budget(const void *channel)
 }
 
 /*
- * Promise for virtio: a reset by the driver consumes the buffers on the queues
- * and counts each event, although no backend has room.
+ * Promise for virtio: while no backend takes events, a reset by the driver
+ * consumes the buffers on the queues, and the device counts each of their events
+ * as read, and as discarded for each backend that does not get it.
  */
 static void test_reset(const void *channel)
 {

@@ -182,9 +182,10 @@ static void test_damage(void)
     g_autoptr(GByteArray) bytes = NULL;
     g_autofree char *info = NULL, *cpu0 = NULL, *cpu1 = NULL;
     /*
-     * pieces that are appended in this order; @copy: counts as damage, and is
-     * a gap that begins at the end of the last valid piece. The last two rows
-     * are as of a recorder that follows two rings at once.
+     * Pieces that are appended in this order.  @copy: the piece is older than
+     * the last valid one; it must count as damage, and make a gap that begins
+     * at the end of the last valid piece.  A recorder that follows two rings at
+     * once writes pieces as in the last two rows.
      */
     static const struct {
         uint32_t epoch;

@@ -33,7 +33,7 @@ def marked_losses(path):
 
 def has_bytes(folder):
     """Check whether a file in the folder, at any depth, is not empty."""
-    # A program may meanwhile rename a file or a folder.
+    # rglob() fails if a program renames a file or a folder while rglob() runs.
     with contextlib.suppress(FileNotFoundError):
         return any(f.is_file() and f.stat().st_size for f in folder.rglob("*"))
     return False
@@ -231,8 +231,9 @@ class TestExport:
         assert "func=slow_init+0x0" in text
 
     def test_dat_lost(self, tmp_path):
-        """The file of a boot or of a segment of the clock marks as many losses of events as report
-        shows there, also if earlier ones are not exported."""
+        """The file of a boot, or of a segment of the clock, marks as many losses of events as
+        report shows in this boot or segment, also if earlier boots or segments are not
+        exported."""
         for seed in range(4):
             path = story("random", tmp_path / f"random{seed}", seed)
             events = lines("report", path)

@@ -71,8 +71,8 @@ class TestMerge:
             assert self.too_early(self.talk(shift)) > 5000
 
     def with_programs(self):
-        """A copy of the recording "pong" in which the device's trace stands for
-        the events of its programs"""
+        """A copy of the recording "pong" with a folder "programs", for which the test
+        takes the trace of a QEMU device"""
         need("babeltrace2")
         both = self.tmp / "programs"
         if not both.exists():

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: create and end a session of LTTng, in a module of its own
+ * hypertrace record: create and end a session of LTTng, in a shared object that
+ * is loaded with dlopen()
  */
 #include "hypertrace/base.h"
 #include <lttng/lttng.h>

@@ -26,7 +26,7 @@
 /* value in Boot.texts: several records have the text, or an event has had it */
 #define NOT_UNIQUE  UINT64_MAX
 
-/* The line of an event; the log is assumed to lack this line */
+/* A line that an event has, and that was not found in the log up to now */
 typedef struct Tail {
     uint64_t ns;
     /* @ns is from the text: it is a time of the log, not of the event */
