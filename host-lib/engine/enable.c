@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: decide which classes are on, and keep the settings for emitters
- * in the guest
+ * hypertrace: decide which classes are on, and keep the text of settings
+ * (NAME=VALUE) that emitters in the guest read
  */
 #include "hypertrace/base.h"
 #include "hypertrace/enable.h"

@@ -49,7 +49,7 @@ read answer <&3
 
 
 def check_nesting(stream):
-    """Check that a CPU's interrupts, softirqs and exceptions are nested properly."""
+    """Check that the handlers of a CPU's interrupts and softirqs are nested properly."""
     stack = []
     # The module attaches and detaches its probes one by one. An interrupt meanwhile may
     # have only one of its two events, so check only events from the time in which all

@@ -378,9 +378,9 @@ static void test_budget(const void *channel)
 }
 
 /*
- * Promise for virtio: while no backend takes events, a reset by the driver
- * consumes the buffers on the queues, and the device counts each of their events
- * as read, and as discarded for each backend that does not get it.
+ * Promise for virtio: a reset by the driver consumes the buffers on the queues,
+ * although no backend has room.  The counters of a backend have each event as
+ * queued or as discarded.
  */
 static void test_reset(const void *channel)
 {

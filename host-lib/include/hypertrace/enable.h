@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: decide which classes are on, and keep the settings for emitters
- * in the guest
+ * hypertrace: decide which classes are on, and keep the text of settings
+ * (NAME=VALUE) that emitters in the guest read
  *
  * A class is on if the list of patterns selects its name, and a sink wants the
  * class.  HtEnableConfig.write writes the guest's enable byte of a class.  The

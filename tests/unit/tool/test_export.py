@@ -33,7 +33,7 @@ def marked_losses(path):
 
 def has_bytes(folder):
     """Check whether a file in the folder, at any depth, is not empty."""
-    # rglob() fails if a program renames a file or a folder while rglob() runs.
+    # The export may rename a file or a folder during this search. The search then fails.
     with contextlib.suppress(FileNotFoundError):
         return any(f.is_file() and f.stat().st_size for f in folder.rglob("*"))
     return False

@@ -26,7 +26,10 @@
 /* value in Boot.texts: several records have the text, or an event has had it */
 #define NOT_UNIQUE  UINT64_MAX
 
-/* A line that an event has, and that was not found in the log up to now */
+/*
+ * A line that an event has, and that the log seems to lack: it may be shown
+ * after the log's last record
+ */
 typedef struct Tail {
     uint64_t ns;
     /* @ns is from the text: it is a time of the log, not of the event */

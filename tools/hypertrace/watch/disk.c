@@ -202,8 +202,8 @@ static int by_time(const void *a, const void *b)
 
 /*
  * Add the recordings of a virtual machine. The host's clock may have been set
- * back: if the time of a recording is before that of the recording with the
- * next lower number, make both times equal.
+ * back: if a recording has an earlier time than the recording with the next
+ * lower number, give it the time of that recording.
  */
 static bool add_vm(int fd, const char *name, void *opaque)
 {
