@@ -162,4 +162,3 @@ uint64_t ht_ft_time_host(HtFtTime *t, const HtFtPiece *p, uint64_t ns)
     age = t->counter - MIN(t->counter, ns);
     return MIN(known - MIN(known, age), p->host_after);
 }
-

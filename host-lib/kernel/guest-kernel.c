@@ -263,4 +263,3 @@ unsigned ht_guest_kernel_cpus(HtGuestKernel *k)
     }
     return MAX(n, 1);
 }
-

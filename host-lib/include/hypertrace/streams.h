@@ -432,6 +432,7 @@ void ht_streams_disarm(HtStreams *a);
  * worker
  */
 bool ht_streams_pending(const HtStreams *a);
+
 /**
  * ht_stream_stats: get the counters of the open instance, or of the last one
  * @s: the stream

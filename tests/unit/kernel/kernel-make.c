@@ -15,7 +15,7 @@ enum {
     AT_TOP = 0x4000, AT_L3 = 0x5000, AT_L2 = 0x6000, AT_DIRECT_L3 = 0x7000,
     AT_TK = 0x8000, AT_JIFFIES = 0x9000, AT_DIRECT = 0x9008,
     AT_MAX_PFN = 0x9010, AT_STATE = 0x9018, AT_CPUS = 0x9020,
-    AT_PERCPU = 0x9028, AT_INIT = 0xa000, AT_PRB = 0xb000, AT_LOG = 0xb008,
+    AT_INIT = 0xa000, AT_PRB = 0xb000, AT_LOG = 0xb008,
     AT_DESCS = 0xb100, AT_INFOS = 0xb400, AT_LOG_TEXT = 0xc000,
     AT_FILL = 0x10000, AT_TABLES = 0x30000,
 };
@@ -250,7 +250,6 @@ void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf)
         { AT_JIFFIES, "jiffies_64" }, { AT_DIRECT, "page_offset_base" },
         { AT_MAX_PFN, "max_pfn" }, { AT_CPUS, "nr_cpu_ids" },
         { AT_STATE, "system_state" },
-        { AT_PERCPU, "__per_cpu_offset" },
         { AT_INIT, "init_task" }, { AT_PRB, "prb" }, { KM_SIZE, "_end" },
     };
     /* the name of the kernel's builder is not ASCII */
@@ -364,8 +363,6 @@ void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
     ht_put_le32(p + AT_STATE, 2);
     ht_put_le64(p + k->canary, 0x1234567 + phys + seconds);
     ht_put_le32(p + AT_CPUS, 2);
-    ht_put_le64(p + AT_PERCPU, DIRECT + 0x1000);
-    ht_put_le64(p + AT_PERCPU + 8, DIRECT + 0x2000);
     place_log(p, slide);
 }
 

@@ -223,8 +223,8 @@ unsigned ht_guest_kernel_levels(const HtGuestKernel *k);
  * ht_guest_kernel_symbol: get the address of a symbol in this boot
  * @k: the kernel
  * @name: as in /proc/kallsyms; if it occurs several times, the first one counts
- * @addr: set to the address; for a per-CPU symbol, pass it to
- *        ht_guest_kernel_percpu()
+ * @addr: set to the address; for a per-CPU symbol, to the address before the
+ *        kernel adds the CPU's element of __per_cpu_offset
  *
  * Returns: 0, or -ENOENT
  */
