@@ -19,7 +19,7 @@
 /* Offset from _text of linux_banner, in bytes. A search compares this text. */
 #define KM_BANNER   0x1000u
 /* Offset in this text of the number of the build, a digit */
-#define KM_BUILD    33u
+#define KM_BUILD    34u
 
 typedef enum KmLayout {
     /* the offsets precede the names; per-CPU symbols are absolute */
