@@ -221,7 +221,7 @@ static uint32_t aligned(uint32_t pos)
 /*
  * Encode as many classes from *@next on as fit into one exchange, except those
  * for which class_bytes() returns 0.  Set *@next to the first class that does
- * not fit, or to @n.  Returns the size of the messages; 0 without one.
+ * not fit, or to @n.  Returns the size of the messages, which may be 0.
  */
 static uint32_t encode_some(struct ht_device *dev,
                             struct ht_class *const *classes, unsigned n,

@@ -95,8 +95,9 @@ struct HtGuestKernel {
  * @mem: the guest's memory, with or without ranges
  * @image: the kernel's image
  * @offset: offset in the memory of the kernel's first byte (_text)
- * @early: set to true if the image's version line is there, but the kernel has
- *         not initialized itself yet; else not changed; or NULL
+ * @early: set to true if the image's version line is there, but no running
+ *         kernel: the kernel has not initialized itself yet, or this is a copy
+ *         of its image; else not changed; or NULL
  *
  * Returns: the kernel, for ht_guest_kernel_free(); NULL if this kernel is not
  * there, or if it has not initialized itself yet

@@ -33,7 +33,9 @@ int ht_wrong_option(int c, char **argv, const struct option *longs);
  * and keep only the last value of an option that is given several times. This
  * function refuses a value as in "--json=no", joins the values of a list, and
  * refuses a second condition or regular expression. Unlike GLib, it accepts a
- * value in the same argument as a short option, as in "-kcpu".
+ * value in the same argument as a short option, as in "-kcpu", unless another
+ * short option precedes it in this argument. In "-kx cpu", "x" is the value of
+ * -k, also if there is an option -x.
  */
 bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
                        GError **error);

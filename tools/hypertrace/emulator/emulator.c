@@ -272,7 +272,10 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
         return run_qemu(unchanged);
     }
     status = run_qemu(r->plan->argv);
-    /* If the recorder has ended, the write must fail without a signal. */
+    /*
+     * QEMU could not be run: write a byte, at which the recorder ends.  If the
+     * recorder has ended before, the write must fail without a signal.
+     */
     signal(SIGPIPE, SIG_IGN);
     if (write(started, "", 1) != 1) {
         return status;

@@ -186,8 +186,8 @@ void ht_tracefs_free(HtTracefs *t)
 }
 
 /*
- * Read a file of the instance; of a file of more than 1 MiB, read only the
- * begin.
+ * Read a file of the instance; of a file of more than 1 MiB, read only its
+ * first 1 MiB.
  */
 static char *file_text(const HtTracefs *t, const char *name, GError **error)
 {

@@ -440,7 +440,10 @@ static NoPin why_no_pin(const View *w, const HtTaker *t)
     return w->h.cpus > seen ? NOT_KNOWN : why;
 }
 
-/* Check whether @m waited for @t for long enough, and its times are known. */
+/*
+ * Check whether @m may get advice about @t: the wait of @m for @t was long
+ * enough, and not too much of the time of @m is unknown.
+ */
 static bool is_slowed(const Machine *m, const HtTaker *t)
 {
     return t->ticks >= ADVICE_SHARE * demand(m) &&

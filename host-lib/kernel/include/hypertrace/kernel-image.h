@@ -160,7 +160,7 @@ HtMachine ht_kernel_image_machine(const HtKernelImage *image);
 const char *ht_kernel_image_version(const HtKernelImage *image);
 
 /**
- * ht_kernel_image_has_banner: compare bytes of a guest's memory with the begin
+ * ht_kernel_image_has_banner: compare bytes of a guest's memory with the start
  * of the version
  * @image: the image
  * @banner: the bytes; those that are not printable ASCII count as "?"
