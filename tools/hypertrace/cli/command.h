@@ -30,7 +30,8 @@ enum ht_exit {
 
 /**
  * ht_error() - print "hypertrace COMMAND: MESSAGE" on standard error; after
- * ht_errors_to_syslog(), write "hypertrace: MESSAGE" to the system's log
+ * ht_errors_to_syslog(), write "hypertrace: LINE" to the system's log for each
+ * line of the message
  * @format: as for printf(), without a newline at the end
  *
  * The caller must escape text of the guest, see cli/escape.h.

@@ -26,8 +26,13 @@ static void print_message(int priority, const char *format, va_list args)
 {
     if (to_syslog) {
         g_autofree char *text = g_strdup_vprintf(format, args);
+        g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+        unsigned i;
 
-        syslog(priority | LOG_USER, "hypertrace: %s", text);
+        /* Some loggers print a newline within a message as "#012". */
+        for (i = 0; lines[i]; i++) {
+            syslog(priority | LOG_USER, "hypertrace: %s", lines[i]);
+        }
         return;
     }
     ht_progress_clear();
