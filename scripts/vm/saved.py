@@ -67,7 +67,7 @@ def state(vm):
     environment = {k: v for k, v in os.environ.items()
                    if k in ("HT_QEMU_L", "HT_KERNEL_ARGS")}
     files = {str(path): os.stat(path).st_mtime_ns for path in (
-        *_modules().values(), os.environ["HT_INITRD"],
+        vm.qemu, vm.kernel, *_modules().values(), os.environ["HT_INITRD"],
         *Path(os.environ["HT_GUEST_BIN"]).iterdir())}
     key = json.dumps([str(vm.qemu), vm.kernel, environment, files],
                      sort_keys=True)
