@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tests of functions that the commands of hypertrace call: escapes, JSON,
- * protocol buffers, output files, bounds of errors, removal of secrets, and
- * times on the command line
+ * protocol buffers, output files, bounds of errors, removal of secrets, times
+ * on the command line, and messages in the system's log
  */
 #include <glib/gstdio.h>
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/json.h"
 #include "cli/number.h"
@@ -453,6 +454,51 @@ static void test_times(void)
     }
 }
 
+static GString *logged;
+
+/* Take the place of libc's functions in this program */
+void syslog(int priority, const char *format, ...);
+void __syslog_chk(int priority, int flag, const char *format, ...);
+
+void syslog(int priority, const char *format, ...)
+{
+    va_list args;
+
+    (void)priority;
+    va_start(args, format);
+    g_string_append_vprintf(logged, format, args);
+    g_string_append_c(logged, '|');
+    va_end(args);
+}
+
+void __syslog_chk(int priority, int flag, const char *format, ...)
+{
+    va_list args;
+
+    (void)priority;
+    (void)flag;
+    va_start(args, format);
+    g_string_append_vprintf(logged, format, args);
+    g_string_append_c(logged, '|');
+    va_end(args);
+}
+
+/*
+ * Promise: each line of a message is a message of its own in the system's log.
+ * This test is the last one, because it redirects the messages of this program.
+ */
+static void test_log_lines(void)
+{
+    logged = g_string_new(NULL);
+    ht_errors_to_syslog();
+    ht_notice("reasons:\n- %s\n- %d", "100%", 2);
+    ht_error("one line");
+    g_assert_cmpstr(logged->str, ==,
+                    "hypertrace: reasons:|hypertrace: - 100%|"
+                    "hypertrace: - 2|hypertrace: one line|");
+    g_string_free(logged, true);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -469,5 +515,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tool/padded", test_padded);
     g_test_add_func("/tool/redact", test_redact);
     g_test_add_func("/tool/times", test_times);
+    g_test_add_func("/tool/log-lines", test_log_lines);
     return g_test_run();
 }
