@@ -321,10 +321,7 @@ static const struct {
       "|-numa|node,nodeid=0,cpus=0,memdev=ht-ram"
       "|-numa|node,nodeid=1,memdev=ht-top|-append|" WORDS,
       HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
-    /*
-     * QEMU of another user cannot open the recorder's memory: no memory is
-     * added, only words
-     */
+    /* QEMU of another user cannot open the recorder's memory: add only words */
     { "behind a change of the user", "sudo|-nu|libvirt-qemu|" KEPT,
       "sudo|-nu|libvirt-qemu|" KEPT "|-append|" WORDS,
       HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
@@ -338,6 +335,9 @@ static const struct {
     { "behind an unknown program",
       "docker|run|-m|9G|" Q "|-m|1G|-kernel|KERNEL",
       "docker|run|-m|9G|" Q "|-m|1G|-kernel|KERNEL|-append|" WORDS,
+      HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
+    { "behind an unknown program, behind a known one",
+      "sudo|unshare|-n|" KEPT, "sudo|unshare|-n|" KEPT "|-append|" WORDS,
       HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
     { "another program", "vmm|--kernel|KERNEL|-m|1G", "",
       HT_RECORD_PROCESS, HT_RECORD_WORDS_NONE, "not known to be QEMU" },

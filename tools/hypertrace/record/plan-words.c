@@ -77,6 +77,13 @@ static bool is_among(const char *path, const char * const *names)
     return g_strv_contains(names, slash ? slash + 1 : path);
 }
 
+static bool is_program(const char *word)
+{
+    g_autofree char *path = g_find_program_in_path(word);
+
+    return path;
+}
+
 /*
  * Check whether sudo or doas may have the option -u or --user: a QEMU that runs
  * as another user than root may not open the descriptors of this process.
@@ -113,16 +120,15 @@ char *ht_plan_descriptor(const HtQemu *q, int fd)
     bool closed = is_script(argv[q->program]);
     unsigned i;
 
-    if (q->program && !is_among(argv[0], others) &&
-        !is_among(argv[0], plain)) {
-        return NULL;
-    }
     for (i = 0; i < q->program; i++) {
         if (is_among(argv[i], others)) {
             if (has_user(argv + i, q->program - i)) {
                 return NULL;
             }
             closed = true;
+        } else if (!is_among(argv[i], plain) &&
+                   (i == 0 || is_program(argv[i]))) {
+            return NULL;
         }
     }
     return closed ? g_strdup_printf("/proc/%d/fd/%d", (int)getpid(), fd) :
