@@ -223,7 +223,7 @@ def test_no_qemu(world):
     assert "HYPERTRACE_QEMU" in err
 
 
-def test_recorder_ended(world):
+def test_recorder_ended(world, request):
     """If QEMU cannot be run, the status is 127, also if the recorder was killed
     before. A lease on QEMU's file makes exec wait until the recorder has ended."""
     qemu = Path(world[1]["HYPERTRACE_QEMU"])
@@ -235,6 +235,7 @@ def test_recorder_ended(world):
             pytest.skip(f"this file system has no leases: {e}")
         # The kernel sends this signal when a process waits for the lease.
         before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        request.addfinalizer(lambda: signal.signal(signal.SIGIO, before))
         p = start(world, "-nodefaults")
         end = time.monotonic() + 30
         while fcntl.fcntl(file, fcntl.F_GETLEASE) == fcntl.F_WRLCK:
@@ -245,7 +246,6 @@ def test_recorder_ended(world):
         while recorder in recorders(world[1]):
             time.sleep(0.01)
     out, err = p.communicate(timeout=60)
-    signal.signal(signal.SIGIO, before)
     assert (p.returncode, out) == (127, "")
     assert "cannot run" in err
 

@@ -361,6 +361,8 @@ class TestExport:
             while not has_bytes(out):
                 assert p.poll() is None
             p.send_signal(signal.SIGSTOP)
+            _, status = os.waitpid(p.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status), "the export ended before the guest booted"
             with open(path / "cpu0", "ab") as f:
                 f.write(head[:32] + struct.pack("<I", 1) + head[36:64 + size])
             p.send_signal(signal.SIGCONT)

@@ -205,12 +205,12 @@ void ht_flight_dir_close(HtFlightDir *d)
 HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error)
 {
     g_autofree char *path = g_build_filename(d->path, HIDDEN, NULL);
-    g_autoptr(GError) unread = NULL;
-    g_autoptr(GPtrArray) names = list(d, &unread);
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GPtrArray) names = list(d, &failure);
     unsigned i;
 
     if (!names) {
-        ht_notice("no old recording is removed: %s", unread->message);
+        ht_notice("no old recording is removed: %s", failure->message);
     }
     for (i = 0; names && i + d->keep <= names->len; i++) {
         ht_flight_dir_remove(d->fd, names->pdata[i]);
