@@ -9,6 +9,7 @@ and runs the job.
 """
 
 import base64
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -36,6 +37,9 @@ insmod /ht/hypertrace.ko $arguments ||
     echo "guest: hypertrace.ko could not be loaded"
 exec sh /ht/job.sh
 """
+
+# Time in seconds after which a saved state is removed if no guest has used it
+UNUSED = 24 * 3600
 
 # Options of QEMU with which a guest can still start from a saved state
 HARMLESS = re.compile(r"-(object|trace|qmp|pidfile) |-device hypertrace,")
@@ -76,9 +80,22 @@ def state(vm):
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{path}.lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not path.exists():
+        if path.exists():
+            os.utime(path)
+        else:
             _save(vm, path)
+            _remove_unused(path.parent)
     return path
+
+
+def _remove_unused(directory):
+    """Remove states that no guest has used for UNUSED seconds: after each change of a
+    program of the guest, the old states are of no use."""
+    for path in directory.iterdir():
+        # Another process may remove the same state.
+        with contextlib.suppress(FileNotFoundError):
+            if path.suffix != ".lock" and time.time() - path.stat().st_mtime > UNUSED:
+                path.unlink()
 
 
 def _save(vm, path):
