@@ -121,8 +121,8 @@ class Analysis:
         self.running = {}       # processor: thread
         self.call = {}          # thread: the system call it is in
         self.ended = 0          # number of system calls that ended
-        # whether to check events: all threads are known, and all probes of the module are
-        # attached
+        # True after the state dump: then all threads are known and all probes of the module
+        # are attached, so events can be checked.
         self.on = False
 
     def lttng_statedump_process_state(self, _, f):
