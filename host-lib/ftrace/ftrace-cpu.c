@@ -236,8 +236,8 @@ static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
         return false;
     }
     /*
-     * The page before the head is usually a page that the guest's readers have
-     * read.
+     * If a reader in the guest has taken the head, the page before the new head
+     * is the page that the reader gave back.
      */
     w->at = before_at(c, at);
     w->slot = c->order[w->at];

@@ -376,9 +376,9 @@ def adapt(argv, tmp, arch):
 
 
 def alone(argv, program, tmp, arch):
-    """Start a command line's machine alone; while QEMU reports a wrong option, drop
-    that option. Returns (the remaining command line, its machine), or (None, the
-    reason for which QEMU does not start)."""
+    """Start QEMU by a command line, without hypertrace. If QEMU reports a wrong option,
+    drop the option and start again, up to ATTEMPTS times. Returns (the remaining command
+    line, its machine), or (None, QEMU's last message)."""
     opts = options(argv)
     why = ""
     for _ in range(ATTEMPTS):

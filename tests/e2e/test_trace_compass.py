@@ -121,8 +121,8 @@ class Analysis:
         self.running = {}       # processor: thread
         self.call = {}          # thread: the system call it is in
         self.ended = 0          # number of system calls that ended
-        # True after the state dump: then all threads are known and all probes of the module
-        # are attached, so events can be checked.
+        # True while all threads are known and all probes of the module are attached. System
+        # calls, and the next task of a switch, are checked only while this is true.
         self.on = False
 
     def lttng_statedump_process_state(self, _, f):

@@ -51,7 +51,7 @@ def assert_log_is_dmesg(dmesg, log):
     its dmesg. dmesg and log are texts."""
     dmesg, log = dmesg.splitlines(), log.splitlines()
     assert len(dmesg) > 100
-    # on arm64, the kernel logs the processor's number before the version
+    # On arm64, the first line has the processor's number, and the second has the version.
     assert any(" Linux version " in line for line in dmesg[:2])
     assert log[:len(dmesg)] == dmesg
     assert any(line.endswith("] log end") for line in log[len(dmesg):])
