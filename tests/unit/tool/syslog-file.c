@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A module for LD_PRELOAD: append the messages of syslog() to the file that the
- * environment variable HT_SYSLOG names, in place of the system's log
+ * Append the messages of syslog() to the file that the environment variable
+ * HT_SYSLOG names, in place of the system's log.  This is a module for
+ * LD_PRELOAD, and a part of the program tool-text-test.
  */
 #include <stdarg.h>
 #include <stdio.h>
