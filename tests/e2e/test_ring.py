@@ -168,9 +168,10 @@ def phase(ring, commands, poll_us, source=None):
 
 def check(seen, counted):
     """Check the follower's counts `seen` with `counted`, the guest's number of events. If the
-    follower reports no loss, it has exactly this number.  Otherwise the sum of its
-    events and of its estimate of lost events is between half and twice this number."""
-    if seen["lost"] == 0:
+    follower reports no gap, it has exactly this number.  Otherwise the sum of its
+    events and of its estimate of lost events is between half and twice this number.
+    The estimate for a short gap may be 0."""
+    if seen["gaps"] == 0:
         assert seen["events"] == counted, (seen, counted)
     else:
         # The estimate may be too high: the follower also reports a gap where a reader
