@@ -79,8 +79,8 @@ static void stream_opened(HtStream *s)
         ht_directory_set_clock(&dev->directory, &seg[n - 1]);
     }
     /*
-     * The directory in the memory file needs the instance that the packets
-     * have.  After a loadvm or a migration, a backend may see another instance.
+     * The directory in stream RAM needs the instance that the packets have.
+     * After a loadvm or a migration, the backends may get another instance.
      */
     info.instance = s->consumer.instance;
     ht_directory_set_stream(&dev->directory, &info, get_clock());
