@@ -128,6 +128,7 @@ char *ht_plan_descriptor(const HtQemu *q, int fd)
             closed = true;
         } else if (!is_among(argv[i], plain) &&
                    (i == 0 || is_program(argv[i]))) {
+            /* an unknown program, whose QEMU may not have the descriptors */
             return NULL;
         }
     }

@@ -242,8 +242,11 @@ static bool has_line(HtLogLines *l, Boot *b, uint64_t event_ns, const char *s,
                      gsize len)
 {
     compare_clocks(b, event_ns, s, len);
-    if (!b->has_log || after_last(b, event_ns) < -SLACK_NS) {
-        return b->has_log;
+    if (!b->has_log) {
+        return false;
+    }
+    if (after_last(b, event_ns) < -SLACK_NS) {
+        return true;
     }
     /*
      * an equal text that is more than SLACK_NS later is a new line, which the
