@@ -6,8 +6,8 @@
         print(vm.out.text, vm.trace("ht0"))
 
 The job is a shell script that the guest runs as root, with hypertrace.ko loaded (unless
-module=False) and the programs of HT_GUEST_BIN in PATH.  What the script writes to
-descriptor 3 is in vm.out; it reads the lines of vm.say() from descriptor 3, too.  Its
+module=False) and the programs of HT_GUEST_BIN in PATH.  vm.out has the script's
+output to descriptor 3; the script reads the lines of vm.say() from descriptor 3, too.  Its
 standard output and the kernel's messages are in vm.console.
 
 The environment must have the variables that scripts/env.sh prints.

@@ -277,7 +277,7 @@ rmmod hypertrace-sources
 def test_suspend(channel, tmp_path):
     """A suspend closes the streams; the trace has all events that were committed before.
     After the machine wakes, the kernel emits again; a program finds its stream closed, and
-    can open another one.
+    can open a new stream.
     """
     with VM(devices=[{"channel": channel}], job=SUSPEND_JOB,
             packed=True, files=sources_module(), workdir=tmp_path / "vm") as vm:

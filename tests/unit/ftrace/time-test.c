@@ -214,7 +214,7 @@ static void test_step(void)
     end(c);
 }
 
-/* Whatever times a piece has, no date is later than the piece's host_after. */
+/* A piece may have any times: no date is later than the piece's host_after. */
 static void test_forged(void)
 {
     static const uint64_t times[] = {

@@ -336,7 +336,7 @@ static const struct {
       "docker|run|-m|9G|" Q "|-m|1G|-kernel|KERNEL",
       "docker|run|-m|9G|" Q "|-m|1G|-kernel|KERNEL|-append|" WORDS,
       HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
-    { "behind an unknown program, behind a known one",
+    { "after a known and an unknown program",
       "sudo|unshare|-n|" KEPT, "sudo|unshare|-n|" KEPT "|-append|" WORDS,
       HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
     { "another program", "vmm|--kernel|KERNEL|-m|1G", "",

@@ -63,8 +63,8 @@ typedef struct File {
 } File;
 
 /*
- * Append bytes of @f that its file lacks: all of them if @all, else a random
- * number of them, which may end inside a piece.
+ * Append the bytes of @f that its file lacks: all if @all, else a random
+ * number, which may end inside a piece.
  */
 static void write_some(File *f, unsigned cpu, bool all)
 {

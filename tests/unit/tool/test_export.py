@@ -350,7 +350,7 @@ class TestExport:
                                          ["perfetto", "--clock=host"]), ids=" ".join)
     def test_growing(self, tmp_path, options):
         """If the guest boots while its growing recording is exported, the export succeeds, and has
-        only the boots that were there at its start."""
+        only the boots that the recording had before."""
         path, out = story("bulk", tmp_path / "bulk", 1_500_000), tmp_path / "out"
         out.mkdir()
         args = [TOOL, "export", "-f", *options, path, "-o"]

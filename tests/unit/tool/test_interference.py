@@ -132,8 +132,8 @@ def test_advice_follows_from_the_data(tmp_path, name):
 
 
 def test_longer_wait_without_advice(tmp_path):
-    """B waits for A for longer than A for B, but for less than 5 % of B's time. So B gets no
-    advice, and A does."""
+    """B waits longer for A than A waits for B. B's wait is less than 5 % of B's time, so B gets
+    no advice. A does."""
     events = turns([(A, 3 * MS), (B, 2 * MS)], 10)
     t = events[-1][0]
     events += [(t + MS, switch(A, WAITS, B)),

@@ -111,7 +111,7 @@ class TestMerge:
             >= 10_000
 
     def test_programs_perfetto(self):
-        """export to Perfetto writes the events of programs besides those of the kernel."""
+        """export to Perfetto writes the events of programs and those of the kernel."""
         need("protoc")
         out = self.tmp / "programs.pftrace"
         run("export", self.with_programs(), "-o", out)

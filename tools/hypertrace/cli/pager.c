@@ -39,7 +39,7 @@ static void on_signal(int sig)
     raise(sig);
 }
 
-/* Get the pager's command, or NULL if no pager is to be used. */
+/* Get the pager's command; NULL: use no pager */
 static const char *command(void)
 {
     const char *name = getenv("PAGER"), *term = getenv("TERM");

@@ -90,8 +90,8 @@ static void G_GNUC_PRINTF(2, 3) note(HtPrograms *p, const char *fmt, ...)
 }
 
 /*
- * Get the maximum error of the times, in ns, by what is known now; 0: not
- * known
+ * Get the maximum error of the times, in ns, with the present readings of the
+ * clock; 0: not known
  */
 static uint64_t precision_ns(HtPrograms *p)
 {
